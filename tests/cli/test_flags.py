@@ -1,0 +1,54 @@
+"""Values of flags: what is taken, and the sentence for what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from xnncc.cli.flags import parse_assignments, parse_shapes
+from xnncc.errors import BadInput, ShapeError
+
+
+def test_shapes_of_several_inputs() -> None:
+    assert parse_shapes(["data=1,3,224,224", "a/b:0=7", "k=v=2,2"]) == {
+        "data": (1, 3, 224, 224),
+        "a/b:0": (7,),
+        "k=v": (2, 2),
+    }
+    assert parse_shapes(None) == {}
+
+
+def test_scalar_shape() -> None:
+    assert parse_shapes(["sr="]) == {"sr": ()}
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["1,3,8,8"], "--shape '1,3,8,8': there is no input name before '='. Write --shape NAME=1,3,8,8"),
+        (["=1,3"], "--shape '=1,3': there is no input name before '='. Write --shape NAME=1,3"),
+        (
+            ["x=1x3"],
+            "--shape 'x=1x3': '1x3' is not a list of whole numbers with commas between. "
+            "Write it like --shape x=1,3,224,224",
+        ),
+        (["x=1,0"], "--shape 'x=1,0': dimension 0 is not positive. Every dimension must be 1 or more."),
+        (["x=1,-1"], "--shape 'x=1,-1': dimension -1 is not positive. Every dimension must be 1 or more."),
+        (["x=1", "x=2"], "--shape 'x=2': input 'x' already has a shape. Give one --shape an input."),
+    ],
+)
+def test_bad_shapes(flags: list[str], message: str) -> None:
+    with pytest.raises(ShapeError) as caught:
+        parse_shapes(flags)
+    assert str(caught.value) == message
+
+
+def test_input_files() -> None:
+    assert parse_assignments(["a=x.npy", "b=dir/y=1.npy"]) == {"a": Path("x.npy"), "b": Path("dir/y=1.npy")}
+
+
+@pytest.mark.parametrize("flags", [["x.npy"], ["=x.npy"], ["x="], ["a=1.npy", "a=2.npy"]])
+def test_bad_input_files(flags: list[str]) -> None:
+    with pytest.raises(BadInput, match="--input"):
+        parse_assignments(flags)

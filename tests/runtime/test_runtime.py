@@ -1,0 +1,48 @@
+"""The runtime, driven in C by a network written by hand (fake_model.c), with and without sanitizers."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from building import ADDRESS, FOUR_CORES, NOTHING, THREAD, Compile, call
+
+
+@pytest.mark.parametrize("flags", [ADDRESS + FOUR_CORES, NOTHING + ADDRESS], ids=["threads", "no threads, files, mmap"])
+def test_every_function_does_what_its_comment_says(compile_driver: Compile, fake_file: Path, flags: list[str]) -> None:
+    assert call(compile_driver("drive_api", *flags), fake_file) == "ok\n"
+
+
+def test_reads_a_file_where_it_cannot_map_it(compile_driver: Compile, fake_file: Path) -> None:
+    assert call(compile_driver("drive_api", "-DXNNRT_NO_MMAP", *FOUR_CORES), fake_file) == "ok\n"
+
+
+def test_two_nets_of_four_threads_do_not_meet(compile_driver: Compile, fake_file: Path) -> None:
+    assert call(compile_driver("drive_threads", *ADDRESS, *FOUR_CORES), fake_file, "300") == "ok\n"
+
+
+def test_no_data_race_with_four_threads(compile_driver: Compile, fake_file: Path) -> None:
+    assert call(compile_driver("drive_threads", *THREAD, *FOUR_CORES), fake_file, "100") == "ok\n"
+
+
+def test_caller_never_waits_for_a_worker_that_has_not_started(compile_driver: Compile, fake_file: Path) -> None:
+    program = compile_driver("drive_late_workers", *THREAD, *FOUR_CORES, link=("-Wl,--wrap=pthread_create",))
+    assert call(program, fake_file, seconds=60) == "ok\n"
+
+
+def test_nothing_is_allocated_after_open(compile_driver: Compile, fake_file: Path) -> None:
+    program = compile_driver("drive_no_malloc", *FOUR_CORES, link=("-Wl,--wrap=mmap",))
+    assert call(program, fake_file) == "ok\n"
+
+
+def test_never_more_threads_than_cores(compile_driver: Compile, fake_file: Path) -> None:
+    program = compile_driver("drive_thread_count", "-DXNNRT_CORES=2")
+    assert call(program, fake_file) == "1 2 2 2 1 2\n"  # the driver says of which options
+
+
+@pytest.mark.skipif(not shutil.which("qemu-aarch64"), reason="qemu-aarch64 is not installed (apt install qemu-user)")
+@pytest.mark.skipif(not shutil.which("aarch64-linux-gnu-gcc"), reason="aarch64-linux-gnu-gcc is not installed")
+def test_works_on_arm64(compile_driver: Compile, fake_file: Path) -> None:
+    program = compile_driver("drive_api", *FOUR_CORES, "-static", compiler="aarch64-linux-gnu-gcc")
+    assert call("qemu-aarch64", program, fake_file) == "ok\n"

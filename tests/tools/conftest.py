@@ -1,0 +1,8 @@
+"""tools/ is a folder of scripts, not a package: its modules are imported by name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""How fast xnncc's code is beside its peers, on this machine: the same networks, in turns, in one run.
+
+    tools/bench.py                                   the benchmark networks, one thread, every installed peer
+    tools/bench.py mobilenet_v2 blazeface --threads 2 --json out.json
+    tools/bench.py --list                            networks and peers
+
+Networks are those of tools/bench_models.py (written on the way) and tools/real_models.py (fetched before). onnxruntime
+is always there; openvino, ncnn (with pnnx) and mnn take part when they are installed in this environment. A ratio is
+the median over the rounds of the peer's time over ours: above 1, xnncc is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from bench_models import BENCH_MODELS, DEFAULT_OUT, write
+from peers import PEERS, Contender, PeerError, installed, race, ratio, save_feeds
+from real_models import MODELS, REAL_MODELS
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def static_copy(model: Path, feeds: dict[str, np.ndarray], out: Path) -> Path:
+    """The model with the shapes of ``feeds`` written into its inputs: some peers take no free dimensions."""
+    import onnx
+
+    proto = onnx.load(model)
+    for value in proto.graph.input:
+        if value.name in feeds:
+            shape = value.type.tensor_type.shape
+            del shape.dim[:]
+            for size in feeds[value.name].shape:
+                shape.dim.add().dim_value = size
+    del proto.graph.value_info[:]  # of the free shapes
+    onnx.save(proto, out)
+    return out
+
+
+def _network(name: str) -> tuple[Path, Shapes, dict[str, np.ndarray]]:
+    """Model file, ``--shape`` values, and inputs: real data for real networks, random numbers for the others."""
+    if name in REAL_MODELS:
+        real = REAL_MODELS[name]
+        return real.path(), real.shapes, real.sample(MODELS)
+    import onnx
+
+    path = write(name)
+    value = onnx.load(path).graph.input[0]
+    shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+    return path, {}, {value.name: np.random.default_rng(0).standard_normal(shape).astype(np.float32)}
+
+
+def measure(name: str, peers: list[str], threads: int, rounds: int, target: str = "host") -> dict:
+    """Build one network and race it: medians in ms and ratios; a peer that cannot run it is named with its reason."""
+    from xnncc.build import build
+
+    model, shapes, feeds = _network(name)
+    out = DEFAULT_OUT / f"{name}-{target}"
+    build(model, target, out, shapes=shapes or None, samples=feeds, verify=False)
+    failed: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="xnncc-bench-") as work, contextlib.ExitStack() as stack:
+        feed_file = Path(work) / "feeds.npz"
+        save_feeds(feeds, feed_file)
+        fixed = static_copy(model, feeds, Path(work) / "static.onnx")
+        contenders = {"xnncc": stack.enter_context(Contender("xnncc", out, feed_file, threads))}
+        for peer in peers:
+            try:
+                contender = stack.enter_context(Contender(peer, fixed, feed_file, threads))
+            except PeerError as error:
+                failed[peer] = str(error)
+                continue
+            if abs(contender.mean / contenders["xnncc"].mean - 1) < 0.01:
+                contenders[peer] = contender
+            else:
+                failed[peer] = (
+                    f"{peer}: other outputs: mean magnitude {contender.mean:.4g}, not {contenders['xnncc'].mean:.4g}"
+                )
+        times = race(contenders, rounds)
+    return {
+        "network": name,
+        "threads": threads,
+        "rounds": rounds,
+        "median_ms": {engine: round(statistics.median(ms), 4) for engine, ms in times.items()},
+        "peer_over_xnncc": {peer: round(ratio(times, peer), 3) for peer in times if peer != "xnncc"},
+        "failed": failed,
+    }
+
+
+def _row(result: dict, peers: list[str]) -> str:
+    """One line of the table."""
+    cells = [f"{result['network']:<20}", f"{result['median_ms']['xnncc']:>9.3f}"]
+    for peer in peers:
+        if peer in result["median_ms"]:
+            cells.append(f"{result['median_ms'][peer]:>10.3f} {result['peer_over_xnncc'][peer]:>5.2f}x")
+        else:
+            cells.append(f"{'failed':>17}")
+    return " ".join(cells)
+
+
+def _options(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NETWORK", help="default: the benchmark networks")
+    parser.add_argument("--threads", type=int, default=1, help="threads for every engine (default: 1)")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds of the race (default: 9)")
+    parser.add_argument("--peers", default="", help="comma-separated (default: all that are installed)")
+    parser.add_argument("--target", default="host", help="host, or linux-x86-64 for the AVX2 floor (default: host)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there")
+    parser.add_argument("--list", action="store_true", help="networks and peers")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line; returns the exit code."""
+    options = _options(argv)
+    known = [*BENCH_MODELS, *REAL_MODELS]
+    peers = options.peers.split(",") if options.peers else installed()
+    if options.list:
+        print(f"networks: {', '.join(known)}\npeers: {', '.join(PEERS)}; installed: {', '.join(installed())}")
+        return 0
+    for word, choices in [*((n, known) for n in options.names), *((p, list(PEERS)) for p in peers)]:
+        if word not in choices:
+            print(f"bench: unknown '{word}'. Known: {', '.join(choices)}.", file=sys.stderr)
+            return 1
+    print(f"{'network':<20} {'xnncc ms':>9} " + " ".join(f"{peer + ' ms, ratio':>17}" for peer in peers))
+    results = []
+    for name in options.names or BENCH_MODELS:
+        results.append(measure(name, peers, options.threads, options.rounds, options.target))
+        print(_row(results[-1], peers), flush=True)
+        for reason in results[-1]["failed"].values():
+            print(f"bench: {name}: {reason}", file=sys.stderr)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

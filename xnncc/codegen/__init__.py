@@ -1,0 +1,1 @@
+"""Scheduled TensorIR in, object files and a memory plan out."""

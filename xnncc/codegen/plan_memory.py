@@ -1,0 +1,237 @@
+"""A flat ``main`` of kernel calls and views -> operators over memory regions, and where each buffer lies.
+
+Inputs and outputs stay where the caller has them, constants lie in the weights blob, everything else shares one arena:
+a buffer lives from the first operator that writes into it to the last that reads it, and two buffers that live at
+once never overlap. Parts of a concatenation are views of the whole; reshapes are views of their operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from ..ir.plan import DTYPE_BYTES, BufferLife
+
+ALIGN = 64
+
+
+def aligned(n: int) -> int:
+    """Return ``n`` rounded up to the alignment of every buffer."""
+    return -(-n // ALIGN) * ALIGN
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Memory of one value; ``base`` and ``shift`` make it a view of another. ``place`` is set by the planner."""
+
+    size: int
+    name: str = ""
+    kind: str = "tensor"
+    base: Buffer | None = None
+    shift: int = 0
+    first: int = -1
+    last: int = -1
+    place: int = -1  # bytes from the arena's start
+    output: int = -1  # index of the output that it is
+
+    def root(self) -> tuple[Buffer, int]:
+        """Return the buffer that this one is a view of, and the bytes before it."""
+        buffer, shift = self, 0
+        while buffer.base is not None:
+            shift, buffer = shift + buffer.shift, buffer.base
+        return buffer, shift
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What a kernel reads or writes: exactly one of ``buffer``, ``weight`` (byte offset) and ``input`` (index)."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    buffer: Buffer | None = None
+    weight: int = -1
+    input: int = -1
+
+    @property
+    def size(self) -> int:
+        """Bytes of the tensor."""
+        return prod(self.shape) * DTYPE_BYTES[self.dtype]
+
+
+@dataclass
+class Call:
+    """One kernel call; ``var`` is the variable of ``main`` that it computes."""
+
+    kernel: str
+    var: relax.Var
+    inputs: list[Operand]
+    outputs: list[Operand]
+    scratch: list[Buffer] = field(default_factory=list)
+
+
+@dataclass
+class Weights:
+    """The weights blob: every constant once, 64-byte aligned, in order of first use."""
+
+    blob: bytearray = field(default_factory=bytearray)
+    offsets: dict[bytes, int] = field(default_factory=dict)
+
+    def add(self, array: np.ndarray) -> int:
+        """Return the offset of ``array`` in the blob."""
+        data = np.ascontiguousarray(array).tobytes()
+        if data not in self.offsets:
+            self.blob.extend(bytes(aligned(len(self.blob)) - len(self.blob)))
+            self.offsets[data] = len(self.blob)
+            self.blob.extend(data)
+        return self.offsets[data]
+
+
+@dataclass
+class Layout:
+    """Calls with all operands placed."""
+
+    calls: list[Call]
+    weights: bytes
+    arena_bytes: int
+    peak_live_bytes: int
+    lives: tuple[BufferLife, ...]
+    outputs: list[Operand]
+
+
+def plan_memory(main: relax.Function, scratch_of: Callable[[str], tuple[int, ...]]) -> Layout:
+    """Return the calls of ``main`` with every buffer placed; ``scratch_of(kernel)`` gives sizes in bytes."""
+    reader = _Reader(scratch_of)
+    for i, p in enumerate(main.params):
+        reader.env[p] = Operand(_shape(p.ty), str(p.ty.dtype), input=i)
+    for block in main.body.blocks:
+        for binding in block.bindings:
+            reader.read(binding)
+    result = reader.operand(main.body.body)
+    outputs = result if isinstance(result, list) else [result]
+    for i, operand in enumerate(outputs):
+        buffer, shift = operand.buffer.root()
+        assert shift == 0 and buffer.output < 0, "PlanLayouts gives each output memory of its own"
+        buffer.output = i
+    buffers = _lives(reader.calls)
+    movable = [b for b in buffers if b.output < 0]
+    arena = _place(movable)
+    peak = max(
+        (sum(aligned(b.size) for b in movable if b.first <= i <= b.last) for i in range(len(reader.calls))), default=0
+    )
+    lives = tuple(BufferLife(b.name, b.place, b.size, b.first, b.last, b.kind) for b in movable)
+    return Layout(reader.calls, bytes(reader.weights.blob), arena, peak, lives, outputs)
+
+
+class _Reader:
+    """Turns the bindings of ``main`` into calls and buffers."""
+
+    def __init__(self, scratch_of: Callable[[str], tuple[int, ...]]) -> None:
+        self.scratch_of = scratch_of
+        self.env: dict[relax.Var, Operand | list[Operand]] = {}
+        self.calls: list[Call] = []
+        self.weights = Weights()
+
+    def operand(self, expr: relax.Expr) -> Operand | list[Operand]:
+        """Return where the value of ``expr`` is."""
+        if isinstance(expr, tvm.ir.GenericConst):
+            array = expr.value.numpy()
+            return Operand(array.shape, str(array.dtype), weight=self.weights.add(array))
+        if isinstance(expr, relax.Tuple):
+            return [self.operand(f) for f in expr.fields]
+        if isinstance(expr, relax.TupleGetItem):
+            return self.operand(expr.tuple_value)[expr.index]
+        return self.env[expr]
+
+    def read(self, binding: relax.Binding) -> None:
+        """Take over one binding."""
+        var, expr = binding.var, binding.value
+        name = getattr(getattr(expr, "op", None), "name", "")
+        if name == "relax.call_tir":
+            self.env[var] = self._kernel_call(var, expr)
+        elif name == "relax.reshape":
+            operand = self.operand(expr.args[0])
+            self.env[var] = Operand(_shape(var.ty), operand.dtype, operand.buffer, operand.weight, operand.input)
+        elif name == "relax.concat":
+            self.env[var] = self._concat(var, expr)
+        elif isinstance(expr, tvm.ir.Call):
+            raise AssertionError(f"'{name}' was not lowered to a kernel")
+        else:
+            self.env[var] = self.operand(expr)
+
+    def _kernel_call(self, var: relax.Var, call: tvm.ir.Call) -> Operand | list[Operand]:
+        kernel = call.args[0].name_hint
+        inputs = [self.operand(a) for a in call.args[1].fields]
+        is_tuple = not isinstance(var.ty, relax.TensorType)
+        types = list(var.ty.fields) if is_tuple else [var.ty]
+        outputs = [Operand(_shape(t), str(t.dtype), Buffer(_bytes(t), var.name)) for t in types]
+        scratch = [Buffer(size, f"{var.name} scratch", "scratch") for size in self.scratch_of(kernel)]
+        self.calls.append(Call(kernel, var, inputs, outputs, scratch))
+        return outputs if is_tuple else outputs[0]
+
+    def _concat(self, var: relax.Var, call: tvm.ir.Call) -> Operand:
+        whole, shift = Buffer(_bytes(var.ty), var.name), 0
+        for part in self.operand(call.args[0]):
+            buffer, before = part.buffer.root()
+            assert before == 0, "PlanLayouts gives each part of a concatenation memory of its own"
+            buffer.base, buffer.shift = whole, shift
+            shift += part.size
+        return Operand(_shape(var.ty), str(var.ty.dtype), whole)
+
+
+def _lives(calls: list[Call]) -> list[Buffer]:
+    """Set first and last use of every root buffer; return them in order of first use."""
+    found: dict[Buffer, None] = {}
+    for i, call in enumerate(calls):
+        used = [o.buffer for o in (*call.inputs, *call.outputs) if o.buffer is not None] + call.scratch
+        for buffer in used:
+            root, _ = buffer.root()
+            root.first = i if root.first < 0 else root.first
+            root.last = i
+            found[root] = None
+    return list(found)
+
+
+def _place(buffers: list[Buffer]) -> int:
+    """Place all buffers; return the size of the arena. The best of three orders of greedy first fit."""
+    orders: list[Callable[[Buffer], tuple]] = [
+        lambda b: (-b.size, b.first),
+        lambda b: (-(b.last - b.first + 1) * b.size, b.first),
+        lambda b: (b.first, -b.size),
+    ]
+    best: tuple[int, list[int]] | None = None
+    for order in orders:
+        top = _first_fit(sorted(buffers, key=order))
+        if best is None or top < best[0]:
+            best = (top, [b.place for b in buffers])
+    if best is None:
+        return 0
+    for buffer, place in zip(buffers, best[1], strict=True):
+        buffer.place = place
+    return best[0]
+
+
+def _first_fit(ordered: list[Buffer]) -> int:
+    """Put each buffer at the lowest place free during its life; return the end of the last one."""
+    placed: list[Buffer] = []
+    for b in ordered:
+        at = 0
+        for other in sorted((q for q in placed if q.first <= b.last and b.first <= q.last), key=lambda q: q.place):
+            if at + aligned(b.size) <= other.place:
+                break
+            at = max(at, other.place + aligned(other.size))
+        b.place = at
+        placed.append(b)
+    return max((b.place + aligned(b.size) for b in placed), default=0)
+
+
+def _shape(ty: relax.Type) -> tuple[int, ...]:
+    return tuple(int(d) for d in ty.shape)
+
+
+def _bytes(ty: relax.Type) -> int:
+    return prod(_shape(ty)) * DTYPE_BYTES[str(ty.dtype)]

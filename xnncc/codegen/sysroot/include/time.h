@@ -1,0 +1,1 @@
+#include <xnn_libc.h> /* the whole of it: see there */

@@ -1,0 +1,60 @@
+"""WebAssembly artefacts in Node: the same module and the same ES module that a browser loads."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from xnncc.bindings import write_bindings
+from xnncc.device.artefact import crash_error, library_file, package_file
+from xnncc.device.runner import RunnerDevice, runner_failed
+from xnncc.errors import DeviceError
+from xnncc.ir.plan import TensorInfo
+
+_SCRIPT = Path(__file__).resolve().parent / "run_node.mjs"
+
+
+class NodeDevice(RunnerDevice):
+    """Node 16 or later, for its WebAssembly SIMD. One thread, whatever is asked for."""
+
+    name = "emulator"
+
+    def __init__(self, manifest: dict[str, Any]) -> None:
+        super().__init__(manifest)
+        program = shutil.which("node") or shutil.which("nodejs")
+        if program is None:
+            raise DeviceError("the emulator for 'web-wasm'", "node is missing", "Install it: apt-get install nodejs")
+        self.program = program
+
+    def call(self, folder: Path, arguments: list[str], inputs: bytes, regions: str | None) -> tuple[str, bytes]:
+        """See RunnerDevice."""
+        mode, _threads, _sizes, *more = arguments
+        sides = [
+            [TensorInfo(t["name"], tuple(t["shape"]), t["dtype"]) for t in self.manifest[side]]
+            for side in ("inputs", "outputs")
+        ]
+        with tempfile.TemporaryDirectory(prefix="xnncc-") as scratch:
+            source, result, lines = (Path(scratch) / name for name in ("in.bin", "out.bin", "regions.txt"))
+            source.write_bytes(inputs)
+            if regions is not None:
+                lines.write_text(regions, encoding="utf-8")
+                more = [str(lines)]
+            stem = _stem_of_graph(str(self.manifest["graph_symbol"]))
+            module = write_bindings("js", Path(scratch), stem, sides[0], sides[1])[0]
+            artefact = [str(library_file(folder, self.manifest)), str(package_file(folder, self.manifest))]
+            argv = [self.program, str(_SCRIPT), mode, str(module), *artefact, str(source), str(result), *more]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            what = f"'{folder}' in Node"
+            if done.returncode < 0:
+                raise crash_error(what, done.returncode, str(self.manifest["target"]))
+            if done.returncode != 0:
+                raise runner_failed(what, done.stdout or done.stderr)
+            return done.stdout, result.read_bytes()
+
+
+def _stem_of_graph(symbol: str) -> str:
+    """Return a stem whose graph function is ``symbol``."""
+    return symbol.removeprefix("xnn_").removesuffix("_graph")

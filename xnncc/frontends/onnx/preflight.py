@@ -1,0 +1,79 @@
+"""Before any conversion: is the opset one that we know, and does every operator have a converter?
+
+All operators without one are named at once. A node whose inputs are constants needs none: it is computed at import
+(``fold.py``), whatever it is. Attribute values and shapes are looked at during conversion, which also goes on after
+the first problem and names all of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+
+from ...errors import UnsupportedModel
+from .node import label_of, operator_of
+from .operators import CONVERTERS, OTHER_DOMAINS
+
+MIN_OPSET = 6
+CONTROL_FLOW = ("If",)  # converted by convert.py itself, with the scope of the graph around it
+RANDOM = frozenset(
+    {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
+)
+_STATIC = frozenset({"Constant", "Shape", "Size"})  # constants once all shapes are static
+_TRAINING = "ai.onnx.preview.training"
+
+
+def check_model(path: Path, model: onnx.ModelProto) -> int:
+    """Return the opset of ai.onnx.
+
+    Raises:
+        UnsupportedModel: the opset is out of range, or operators have no converter (all of them, sorted).
+    """
+    opset = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
+    newest = onnx.defs.onnx_opset_version()
+    if not MIN_OPSET <= opset <= newest:
+        why = f"opset {opset or 'not stated'}; xnncc reads opset {MIN_OPSET} to {newest}"
+        raise UnsupportedModel(f"{path}", why, "Export again with opset_version=17.")
+    missing: dict[str, list[str]] = {}
+    for proto in _unsupported(model.graph, {t.name for t in model.graph.initializer}):
+        missing.setdefault(operator_of(proto), []).append(label_of(proto).rsplit(" (", 1)[0])
+    if missing:
+        raise UnsupportedModel(f"{path}", _words(missing), "See docs/errors.md#unsupported-operator.")
+    return opset
+
+
+def is_supported(proto: onnx.NodeProto) -> bool:
+    """Return whether the operator has a converter."""
+    return operator_of(proto) in CONVERTERS or operator_of(proto) in CONTROL_FLOW
+
+
+def _unsupported(graph: onnx.GraphProto, constants: set[str]) -> list[onnx.NodeProto]:
+    found = []
+    for proto in graph.node:
+        known = all(name in constants for name in proto.input if name)
+        if proto.op_type in _STATIC or (known and proto.op_type not in RANDOM and proto.op_type not in CONTROL_FLOW):
+            constants.update(proto.output)
+        elif not is_supported(proto):
+            found.append(proto)
+        elif proto.op_type in CONTROL_FLOW and not known:
+            for attribute in proto.attribute:
+                if attribute.type == onnx.AttributeProto.GRAPH:
+                    weights = {tensor.name for tensor in attribute.g.initializer}
+                    found += _unsupported(attribute.g, constants | weights)
+    return found
+
+
+def _words(missing: dict[str, list[str]]) -> str:
+    kinds = [f"{operator} ({_some(labels)})" for operator, labels in sorted(missing.items())]
+    note = ""
+    domains = sorted({op.rpartition(".")[0] for op in missing if "." in op} - set(OTHER_DOMAINS))
+    if _TRAINING in domains:
+        note = "; this is a training graph, export the network for inference"
+    count = "1 operator is" if len(kinds) == 1 else f"{len(kinds)} operators are"
+    return f"{count} not supported: {', '.join(kinds)}{note}"
+
+
+def _some(labels: list[str], at_most: int = 5) -> str:
+    more = f" and {len(labels) - at_most} more" if len(labels) > at_most else ""
+    return ", ".join(sorted(labels)[:at_most]) + more

@@ -1,0 +1,84 @@
+"""Read an ONNX file as something hostile: size, form and external data are checked before anything is believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import external_data_helper
+
+from ...errors import BadModel, UnsupportedModel
+from ..sniff import looks_like
+
+MAX_FILE_BYTES = 2**31 - 1  # a protobuf message cannot be longer; larger models keep weights in external files
+MAX_EXTERNAL_BYTES = 2**34  # 16 GiB of weights: nothing for a device is larger
+
+
+def read_onnx(path: Path) -> onnx.ModelProto:
+    """Return the model in ``path`` with external data loaded and its local functions inlined.
+
+    Raises:
+        BadModel: missing, too large, cut off, no ONNX model, or external data that is missing or outside the folder.
+        UnsupportedModel: sparse weights.
+    """
+    model = _parse(path)
+    if not model.graph.node and not model.graph.output:
+        raise BadModel(f"{path}", f"not an ONNX model, it looks like {looks_like(path)}", "Give an .onnx file.")
+    if not model.graph.output:
+        raise BadModel(f"{path}", "the graph has no output", "Export the model again.")
+    if model.graph.sparse_initializer:
+        names = ", ".join(f"'{s.values.name}'" for s in model.graph.sparse_initializer)
+        raise UnsupportedModel(f"{path}", f"sparse weights are not supported: {names}", "Export them dense.")
+    _load_external_data(model, path)
+    if model.functions:
+        from onnx import inliner
+
+        model = inliner.inline_local_functions(model)
+    return model
+
+
+def _parse(path: Path) -> onnx.ModelProto:
+    size = path.stat().st_size
+    if size == 0:
+        raise BadModel(f"{path}", "the file is empty", "Download or export the model again.")
+    if size > MAX_FILE_BYTES:
+        why = f"{size} bytes, an ONNX file has at most {MAX_FILE_BYTES}"
+        raise BadModel(f"{path}", why, "Save it with external data: onnx.save(..., save_as_external_data=True).")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadModel(f"{path}", f"cannot be read ({error.strerror})", "Check the file and its rights.") from error
+    try:
+        return onnx.load_model_from_string(data)
+    except (DecodeError, ValueError) as error:
+        found = looks_like(path)
+        next_step = "Give an .onnx file." if found != "binary data" else "Download or export the model again."
+        why = "cut off or damaged" if found == "binary data" else f"not an ONNX model, it looks like {found}"
+        raise BadModel(f"{path}", why, next_step) from error
+
+
+def _load_external_data(model: onnx.ModelProto, path: Path) -> None:
+    folder = path.resolve().parent
+    total = 0
+    for tensor in external_data_helper._get_all_tensors(model):
+        if not external_data_helper.uses_external_data(tensor):
+            continue
+        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+        file = (folder / location).resolve()
+        if not location or not file.is_relative_to(folder):
+            why = f"tensor '{tensor.name}' keeps its data in '{location}', outside the model's folder"
+            raise BadModel(f"{path}", why, "Put the data file beside the model and export again.")
+        if not file.is_file():
+            why = f"tensor '{tensor.name}' keeps its data in '{location}', which is missing"
+            raise BadModel(f"{path}", why, f"Put '{location}' beside the model.")
+        try:
+            external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+        except (OSError, ValueError, onnx.checker.ValidationError) as error:
+            why = f"the data of tensor '{tensor.name}' in '{location}' cannot be read ({error})"
+            raise BadModel(f"{path}", why, "Copy the model together with its data files again.") from error
+        tensor.data_location = onnx.TensorProto.DEFAULT
+        del tensor.external_data[:]
+        total += len(tensor.raw_data)
+        if total > MAX_EXTERNAL_BYTES:
+            raise BadModel(f"{path}", f"more than {MAX_EXTERNAL_BYTES} bytes of external data", "Use a smaller model.")

@@ -1,0 +1,1 @@
+"""Helpers on Relax and the plain dataclasses in which the stages meet. Analysis only."""

@@ -1,0 +1,122 @@
+"""Packed float32 convolution: direct, of any kernel, stride, dilation and groups.
+
+    x [N, CB, H*W, v] (or plain [N, C, H, W] for a first layer of few channels)
+    w [OB, CBG, KH, KW, ci, v], b [OB, v]  ->  y [N, OB, OH*OW, v]
+
+CB, OB: blocks of v channels; CBG: input blocks of one group; ci: input channels of a block (v, or C when x is plain).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from tvm import te, tirx
+from tvm.tirx import Expr
+
+from . import rule
+from .math import f32
+from .spatial import Window, padded_input
+
+
+def f32_conv2d(x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window, groups: int = 1) -> te.Tensor:
+    """Return the packed convolution of packed ``x``; ``groups`` > 1 wants whole blocks on both sides."""
+    n, cb = int(x.shape[0]), int(x.shape[1])
+    ob, cbg, kh, kw, ci, v = (int(d) for d in w.shape)
+    (sh, sw), (dh, dw), (oh, ow), width = win.stride, win.dilation, win.out, win.image[1]
+    obg = ob // groups
+    padded = padded_input(x, win, f32(0.0)) if win.needs_pad else None
+    co, ky, kx, ic = (te.reduce_axis((0, e), s) for e, s in ((cbg, "co"), (kh, "kh"), (kw, "kw"), (ci, "ci")))
+
+    def read(t: Expr, o: Expr, p: Expr) -> Expr:
+        c = co if groups == 1 else tirx.floordiv(o, obg) * cbg + co
+        if win.is_pointwise:
+            return x[t, c, p, ic]
+        y, z = p // ow * sh + ky * dh, p % ow * sw + kx * dw
+        return padded[t, c, y, z, ic] if padded is not None else x[t, c, y * width + z, ic]
+
+    flat = win.is_pointwise
+    numbers = rule(
+        "conv2d",
+        oh=1 if flat else oh,
+        ow=oh * ow if flat else ow,
+        ic=cbg * ci,
+        ib=cbg,
+        taps=kh * kw,
+        ob=obg,
+        x_bytes=4 * cb * ci * (win.padded[0] * win.padded[1] if not flat else oh * ow),
+    )
+    acc = te.compute(
+        (n, ob, oh * ow, v),
+        lambda t, o, p, i: te.sum(read(t, o, p) * w[o, co, ky, kx, ic, i], axis=[co, ky, kx, ic]),
+        "acc",
+        attrs=numbers,
+    )
+    return te.compute((n, ob, oh * ow, v), lambda t, o, p, i: acc[t, o, p, i] + b[o, i], "bias")
+
+
+def f32_conv2d_first(x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window) -> te.Tensor:
+    """Return the packed convolution of plain ``x`` [N, C, H, W] with few channels; w [OB, 1, KH, KW, C, v]."""
+    n, c, h, wd = (int(d) for d in x.shape)
+    ob, _, kh, kw, ci, v = (int(d) for d in w.shape)
+    (sh, sw), (dh, dw), (oh, ow), (top, left, _, _) = win.stride, win.dilation, win.out, win.padding
+    ph, pw = win.padded
+    if win.needs_pad:
+        padded = te.compute(
+            (n, c, ph, pw),
+            lambda t, i, y, z: tirx.if_then_else(
+                tirx.all(y >= top, y < h + top, z >= left, z < wd + left), x[t, i, y - top, z - left], f32(0.0)
+            ),
+            "pad",
+            attrs=rule("pad"),
+        )
+    else:
+        padded = x
+    ky, kx, ic = (te.reduce_axis((0, e), s) for e, s in ((kh, "kh"), (kw, "kw"), (ci, "ci")))
+    one = te.reduce_axis((0, 1), "co")
+    acc = te.compute(
+        (n, ob, oh * ow, v),
+        lambda t, o, p, i: te.sum(
+            padded[t, ic, p // ow * sh + ky * dh, p % ow * sw + kx * dw] * w[o, one, ky, kx, ic, i],
+            axis=[one, ky, kx, ic],
+        ),
+        "acc",
+        attrs=rule("conv2d", oh=oh, ow=ow, ic=ci, ib=1, taps=kh * kw, ob=ob, x_bytes=4 * ci * ph * pw),
+    )
+    return te.compute((n, ob, oh * ow, v), lambda t, o, p, i: acc[t, o, p, i] + b[o, i], "bias")
+
+
+def pack_conv_weights(w: np.ndarray, v: int, out_blocks: int, in_channels: int, groups: int = 1) -> np.ndarray:
+    """Return OIHW ``w`` [O, C/g, KH, KW] as [OB, CBG, KH, KW, ci, v], zeros where a block is not full.
+
+    ``in_channels`` is ci: v for a packed input, C for a plain one. With groups, O/g and C/g are multiples of v.
+    """
+    o, c, kh, kw = w.shape
+    blocks = -(-c // in_channels)
+    full = np.zeros((out_blocks * v, blocks * in_channels, kh, kw), w.dtype)
+    full[:o, :c] = w
+    return np.ascontiguousarray(full.reshape(out_blocks, v, blocks, in_channels, kh, kw).transpose(0, 2, 4, 5, 3, 1))
+
+
+def pack_vector(b: np.ndarray, v: int, blocks: int) -> np.ndarray:
+    """Return ``b`` [C] as [blocks, v], zeros at the end."""
+    full = np.zeros(blocks * v, b.dtype)
+    full[: b.size] = b
+    return full.reshape(blocks, v)
+
+
+def reference_conv2d(x: np.ndarray, w: np.ndarray, b: np.ndarray, win: Window, groups: int = 1) -> np.ndarray:
+    """Return the convolution of plain ``x`` [N, C, H, W] with OIHW ``w`` in float64, the right answer for tests."""
+    n, c, h, wd = x.shape
+    o, cg, kh, kw = w.shape
+    (ph, pw), (top, left, _, _), (sy, sx) = win.padded, win.padding, win.spread
+    full = np.zeros((n, c, max(ph, top + (h - 1) * sy + 1), max(pw, left + (wd - 1) * sx + 1)))
+    full[:, :, top : top + (h - 1) * sy + 1 : sy, left : left + (wd - 1) * sx + 1 : sx] = x
+    y = np.zeros((n, o, *win.out))
+    (sh, sw), (dh, dw), (oh, ow) = win.stride, win.dilation, win.out
+    for g in range(groups):
+        outs, ins = slice(g * o // groups, (g + 1) * o // groups), slice(g * cg, (g + 1) * cg)
+        for r in range(kh):
+            for s in range(kw):
+                rows = slice(r * dh, r * dh + (oh - 1) * sh + 1, sh)
+                cols = slice(s * dw, s * dw + (ow - 1) * sw + 1, sw)
+                y[:, outs] += np.einsum("ncyx,oc->noyx", full[:, ins, rows, cols], w[outs, :, r, s].astype("f8"))
+    return y + b.reshape(1, o, 1, 1)

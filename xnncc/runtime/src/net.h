@@ -1,0 +1,26 @@
+/* net.h: an open network. */
+#ifndef XNNRT_NET_H
+#define XNNRT_NET_H
+
+#include "file.h"
+#include "package.h"
+#include "pool.h"
+
+struct xnnrt_net {
+    xnnrt_graph graph;
+    xnnrt_package package;
+    const uint8_t *weights; /* 64-byte aligned */
+    uint8_t *arena;         /* 64-byte aligned: planned buffers, then the scratch of each thread */
+    int64_t *io;            /* [input_count + output_count] */
+    int running;            /* 1 while a thread is inside xnnrt_run */
+    int has_key;
+    xnnrt_pool pool;
+    /* What close gives back; null where the caller owns it. */
+    void *own_weights;
+    void *own_arena;
+#ifndef XNNRT_NO_FILE
+    xnnrt_file file;
+#endif
+};
+
+#endif

@@ -1,0 +1,35 @@
+/* package.h: a checked package. Whatever is in this struct has been bounded; docs/package.md says what it means. */
+#ifndef XNNRT_PACKAGE_H
+#define XNNRT_PACKAGE_H
+
+#include "hidden.h"
+#include "xnnrt.h"
+
+typedef struct {
+    const uint8_t *records; /* input_count + output_count tensor records (section 5.2), in place */
+    const char *strings;    /* NUL-terminated names (section 5.3), in place */
+    const uint8_t *weights; /* the weights blob (section 6), in place: aligned only as far as the package is */
+    size_t weights_bytes;
+    size_t arena_bytes;          /* planned buffers; a multiple of 64, at least 64 */
+    size_t thread_scratch_bytes; /* a multiple of 64 */
+    int64_t build_id;
+    int32_t op_count;
+    int32_t input_count;
+    int32_t output_count;
+} xnnrt_package;
+
+/* Which bytes xnnrt_check_package compares with their CRC. */
+typedef enum { XNNRT_CHECK_ALL, XNNRT_CHECK_ALL_BUT_WEIGHTS } xnnrt_check;
+
+/* Check `size` bytes at `bytes` and describe them. Returns XNNRT_OK, or a status from NOT_A_PACKAGE to TOO_LARGE but
+ * WRONG_LIBRARY; then *package is unspecified. */
+XNNRT_HIDDEN xnnrt_status xnnrt_check_package(xnnrt_package *package, const uint8_t *bytes, size_t size,
+                                              xnnrt_check check);
+
+/* Describe tensor `index` [0, input_count + output_count) of a checked package: inputs first, then outputs. */
+XNNRT_HIDDEN void xnnrt_read_tensor(const xnnrt_package *package, int index, xnnrt_tensor *tensor);
+
+/* Bytes of one element of that tensor: 1, 2, 4 or 8. */
+XNNRT_HIDDEN size_t xnnrt_element_bytes(const xnnrt_package *package, int index);
+
+#endif

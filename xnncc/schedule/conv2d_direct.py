@@ -1,0 +1,93 @@
+"""Direct packed convolution in register tiles; with a long reduction over few pixels, the reduction in passes.
+
+for n, hc, oo (parallel): for hr, w:
+    acc[ob x ht x wt] = 0
+    for co, kh, kw, ci:  acc[hi, wi, oi] += x[pixel hi, wi] * weights[oi]     all three unrolled
+    y = tail(acc + bias)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from tvm.s_tir.schedule import SBlockRV, Schedule
+
+from ..target import Machine
+from .blocks import copy_pad, divisors, inline_tail, pads, unroll_below
+from .tiles import tiles
+
+NAME = "conv2d"
+
+
+@dataclass(frozen=True)
+class Config:
+    """ob channel blocks x (ht x wt) pixels in registers; ``chunk`` pieces of the image, all channels of one before the
+    next; ``pass_blocks`` input blocks in one pass (0: all of them, sums stay in registers)."""
+
+    ob: int
+    ht: int
+    wt: int
+    chunk: int = 1
+    pass_blocks: int = 0
+
+
+def space(n: dict[str, int], machine: Machine) -> list[Config]:
+    """Return at most a dozen configurations, the analytic choice first."""
+    v, pixels = machine.lanes, n["oh"] * n["ow"]
+    weight_bytes = 4 * n["ic"] * n["taps"] * n["ob"] * v
+    found = []
+    for ob, ht, wt in tiles(n["ob"], n["oh"], n["ow"], machine)[:5]:
+        if pixels <= 196 and weight_bytes > 256 << 10 and n["ib"] > 1 and ht == 1:
+            # The weights of one pass stay in two thirds of L1 while all pixels use them.
+            budget = machine.l1d_kib * 1024 * 2 // 3
+            fit = [d for d in divisors(n["ib"]) if ob * d * n["taps"] * v * v * 4 <= budget] or [1]
+            found.append(Config(ob, ht, wt, 1, fit[-1]))
+            if fit[-1] // 2 in fit:
+                found.append(Config(ob, ht, wt, 1, fit[-1] // 2))
+        rows = n["ow"] // wt if n["oh"] == 1 else n["oh"] // ht
+        wanted = max(1, ceil(n["x_bytes"] / (machine.l2_kib * 512)))
+        chunk = 1
+        if n["ob"] // ob >= 4:  # with few passes over x a piece in L2 gains nothing
+            chunk = min((d for d in divisors(rows, 4096) if d >= wanted), default=1)
+        found.append(Config(ob, ht, wt, chunk))
+        if chunk > 1:
+            found.append(Config(ob, ht, wt))
+    return found[:12]
+
+
+def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, cfg: Config) -> None:
+    """Schedule the kernel around ``block``. Order matters: parallel before decompose_reduction."""
+    out = inline_tail(sch, block)
+    batch, o, p, i, co, kh, kw, ci = sch.get_loops(block)
+    oo, oi = sch.split(o, [None, cfg.ob])
+    h, hi, w, wi = sch.split(p, [n["oh"] // cfg.ht, cfg.ht, n["ow"] // cfg.wt, cfg.wt])
+    if cfg.pass_blocks:
+        cc, ck = sch.split(co, [None, cfg.pass_blocks])
+        sch.reorder(batch, oo, cc, h, w, ck, kh, kw, ci, hi, wi, oi, i)
+        sch.reverse_compute_at(out, oo)
+        outer, first = [batch, oo], cc
+    else:
+        if n["oh"] == 1:
+            hc, w = sch.split(w, [cfg.chunk, None])
+        else:
+            hc, h = sch.split(h, [cfg.chunk, None])
+        # wi outside oi: one broadcast lives at a time and the ob weight vectors stay, so nothing spills.
+        sch.reorder(batch, hc, oo, h, w, co, kh, kw, ci, hi, wi, oi, i)
+        sch.set_scope(block, 0, "local")
+        sch.reverse_compute_at(out, w)
+        outer, first = [batch, hc, oo], co
+    sch.vectorize(i)
+    for loop in (hi, wi, oi):
+        sch.unroll(loop)
+    for pad in pads(sch):
+        copy_pad(sch, pad, machine.lanes)
+    sch.parallel(sch.fuse(*outer))
+    inner = 8  # co, kh, kw, ci, hi, wi, oi, i
+    keep = len(sch.get_loops(block)) - inner
+    init = sch.decompose_reduction(block, first)
+    for part in (init, out):
+        if cfg.pass_blocks:
+            sch.vectorize(sch.get_loops(part)[-1])
+        else:
+            unroll_below(sch, part, keep)

@@ -1,0 +1,241 @@
+"""Layouts of convolutions and matrix products with constant weights; folding constants into pending ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import gcd, prod
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from ..kernels import conv2d, depthwise, matmul, packing
+from ..kernels.spatial import Window
+from .layout_walk import INJECTIVE, OUT_FUSABLE, Pending, Value, Walk, constant, per_channel, shape_of
+
+FIRST_LAYER_CHANNELS = 4  # up to this many input channels a convolution reads plain pixels
+DENSE_GROUPS = 4  # up to this many ragged groups are cheaper as one convolution with zeros than as plain loops
+
+
+def ints(values: Iterable) -> tuple[int, ...]:
+    """Return an attribute's array of integers."""
+    return tuple(int(v) for v in values)
+
+
+def pair(values: Iterable) -> tuple[int, int]:
+    """Return an attribute's (height, width)."""
+    height, width = ints(values)
+    return height, width
+
+
+def sides(values: Iterable) -> tuple[int, int, int, int]:
+    """Return an attribute's (top, left, bottom, right)."""
+    top, left, bottom, right = ints(values)
+    return top, left, bottom, right
+
+
+def blocks_for(channels: int, lanes: int) -> int:
+    """Return the channel blocks of an output: an odd large count becomes even, so that two fit one register tile."""
+    n = -(-channels // lanes)
+    return n + 1 if n > 12 and n % 2 else n
+
+
+def conv2d_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
+    """Packed convolution, depthwise, grouped by whole blocks, or a first layer; None when it is none of these."""
+    attrs, x, w = call.attrs, walk.value(call.args[0]), walk.value(call.args[1])
+    if w.const is None or x.const is not None or w.dtype != "float32" or attrs.data_layout != "NCHW":
+        return None
+    out = shape_of(call)
+    win = Window(
+        image=pair(x.shape[2:]),
+        kernel=pair(w.shape[2:]),
+        stride=pair(attrs.strides),
+        padding=sides(attrs.padding),
+        out=pair(out[2:]),
+        dilation=pair(attrs.dilation),
+    )
+    return linear_conv(walk, x, w.const, win, int(attrs.groups), out)
+
+
+def conv2d_transpose_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
+    """A transposed convolution is a convolution of the spread-out input with the flipped kernel (Dumoulin and Visin
+    2016, "A guide to convolution arithmetic", 4). Stride = kernel without padding needs no spreading: a 1x1
+    convolution makes all phases, which are then shuffled into place."""
+    attrs, x, w = call.attrs, walk.value(call.args[0]), walk.value(call.args[1])
+    if w.const is None or w.dtype != "float32" or attrs.data_layout != "NCHW" or attrs.kernel_layout != "IOHW":
+        return None
+    out, groups = shape_of(call), int(attrs.groups)
+    (sh, sw), (dh, dw) = ints(attrs.strides), ints(attrs.dilation)
+    top, left, bottom, right = ints(attrs.padding)
+    c, og, kh, kw = w.shape
+    whole = (kh, kw) == (sh, sw) and out[2:] == (x.shape[2] * sh, x.shape[3] * sw)
+    if whole and groups == 1 and not any((top, left, bottom, right)) and (dh, dw) == (1, 1):
+        return _phases(walk, x, w.const, out)
+    flipped = w.const[:, :, ::-1, ::-1].reshape(groups, c // groups, og, kh, kw)
+    flipped = flipped.transpose(0, 2, 1, 3, 4).reshape(groups * og, c // groups, kh, kw)
+    win = Window(
+        image=pair(x.shape[2:]),
+        kernel=(kh, kw),
+        stride=(1, 1),
+        padding=((kh - 1) * dh - top, (kw - 1) * dw - left, 0, 0),
+        out=pair(out[2:]),
+        dilation=(dh, dw),
+        spread=(sh, sw),
+    )
+    if win.padding[0] < 0 or win.padding[1] < 0:
+        return None
+    return linear_conv(walk, x, np.ascontiguousarray(flipped), win, groups, out)
+
+
+def linear_conv(walk: Walk, x: Value, w: np.ndarray, win: Window, groups: int, out: tuple[int, ...]) -> Value | None:
+    """Return the pending convolution of ``x`` with OIHW ``w``."""
+    v = walk.lanes
+    c, o = x.shape[1], out[1]
+    if groups > 1 and (c != groups or o != groups) and (gcd(c // groups, o // groups) % v or blocks_for(o, v) * v != o):
+        if groups > DENSE_GROUPS:
+            walk.note(f"{walk.name}: {groups} groups of {c // groups} channels are not whole blocks of {v}")
+            return None
+        w, groups = _dense(w, groups), 1
+    is_depthwise = groups > 1 and c == groups == o
+    walk.settle(x)
+    is_first = x.image is None and c <= FIRST_LAYER_CHANNELS and groups == 1 and win.spread == (1, 1)
+    source = x if is_first else walk.packed(x)
+
+    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
+        if is_depthwise:
+            packed_w = depthwise.pack_depthwise_weights(weights, v, shape_of(source.expr)[1])
+            fn, hint, blocks = depthwise.f32_depthwise, "depthwise", shape_of(source.expr)[1]
+            te_fn = lambda *t: fn(*t, win)  # noqa: E731
+        else:
+            blocks = blocks_for(o, v)
+            ci = c if is_first else v
+            if groups == 1 and not is_first:
+                weights = _pad_inputs(weights, shape_of(source.expr)[1] * v)
+            packed_w = conv2d.pack_conv_weights(weights, v, blocks, ci, groups)
+            hint = "conv2d"
+            if is_first:
+                te_fn = lambda *t: conv2d.f32_conv2d_first(*t, win)  # noqa: E731
+            else:
+                te_fn = lambda *t: conv2d.f32_conv2d(*t, win, groups)  # noqa: E731
+        b = constant(conv2d.pack_vector(bias, v, blocks))
+        return walk.emit(te_fn, source.expr, constant(packed_w), b, hint=hint, pattern=OUT_FUSABLE)
+
+    pending = Pending(w.astype("float32"), np.zeros(o, "float32"), emit)
+    return Value(out, image=out[1:], pending=pending, name=walk.name)
+
+
+def _pad_inputs(w: np.ndarray, channels: int) -> np.ndarray:
+    """Return ``w`` with zero input channels up to ``channels``, the whole blocks of its packed input."""
+    return np.pad(w, ((0, 0), (0, channels - w.shape[1]), (0, 0), (0, 0))) if channels > w.shape[1] else w
+
+
+def _dense(w: np.ndarray, groups: int) -> np.ndarray:
+    """Return grouped OIHW weights as ungrouped ones, zeros between the groups."""
+    o, cg, kh, kw = w.shape
+    full = np.zeros((o, cg * groups, kh, kw), w.dtype)
+    for g in range(groups):
+        rows = slice(g * o // groups, (g + 1) * o // groups)
+        full[rows, g * cg : (g + 1) * cg] = w[rows]
+    return full
+
+
+def _phases(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
+    """Return the transposed convolution whose windows do not overlap; w [C, O, KH, KW]."""
+    v = walk.lanes
+    c, o, kh, kw = w.shape
+    source = walk.packed(x)
+    h, wd = x.shape[2:]
+    blocks = -(-o // v)
+    win = Window((h, wd), (1, 1), (1, 1), (0, 0, 0, 0), (h, wd))
+
+    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
+        """``weights`` [O, C, KH, KW]."""
+        full = np.zeros((kh, kw, blocks * v, c), "float32")
+        full[:, :, :o] = weights.transpose(2, 3, 0, 1)
+        full = full.reshape(kh * kw * blocks * v, c, 1, 1)
+        full = _pad_inputs(full, shape_of(source.expr)[1] * v)
+        packed_w = conv2d.pack_conv_weights(full, v, kh * kw * blocks, v)
+        b = constant(np.tile(conv2d.pack_vector(bias, v, blocks), (kh * kw, 1)))
+        phases = walk.emit(
+            lambda *t: conv2d.f32_conv2d(*t, win), source.expr, constant(packed_w), b,
+            hint="conv2d", pattern=OUT_FUSABLE, name="phases",
+        )  # fmt: skip
+        shuffle = lambda t: packing.pixel_shuffle(t, (h, wd), (kh, kw), blocks)  # noqa: E731
+        return walk.emit(shuffle, phases, hint="pixel_shuffle", pattern=INJECTIVE)
+
+    pending = Pending(w.transpose(1, 0, 2, 3).astype("float32"), np.zeros(o, "float32"), emit)
+    return Value(out, image=out[1:], pending=pending, name=walk.name)
+
+
+def batch_norm_handler(walk: Walk, call: tvm.ir.Call) -> list[Value] | None:
+    """Fold inference-time batch norm into a pending convolution; None when there is none."""
+    x = walk.value(call.args[0])
+    if x.pending is None or x.pending.last or not walk.used_once(call.args[0]):
+        return None
+    gamma, beta, mean, var = (walk.value(a).const for a in call.args[1:5])
+    if any(a is None for a in (gamma, beta, mean, var)):
+        return None
+    k = gamma / np.sqrt(var + np.float32(call.attrs.epsilon))
+    folded = x.pending.scaled(k).shifted(beta - mean * k)
+    folded_value = Value(x.shape, image=x.image, pending=folded, name=walk.name)
+    return [folded_value, walk.value(call.args[3]), walk.value(call.args[4])]  # running mean and variance stay
+
+
+def fold_constant(walk: Walk, op: str, call: tvm.ir.Call) -> Value | None:
+    """Return pending ``x + c``, ``x - c``, ``x * c`` or ``x / c`` with the constant folded in, or None."""
+    x, c = call.args
+    if walk.value(x).const is not None:
+        if op not in ("relax.add", "relax.multiply"):
+            return None
+        x, c = c, x
+    v, const = walk.value(x), walk.value(c).const
+    if v.pending is None or const is None or not walk.used_once(x) or const.ndim > len(v.shape):
+        return None
+    vector = per_channel(const, v.shape, len(v.shape) - 1 if v.pending.last else 1)
+    if vector is None:
+        return None
+    pending = {
+        "relax.add": lambda p: p.shifted(vector),
+        "relax.subtract": lambda p: p.shifted(-vector),
+        "relax.multiply": lambda p: p.scaled(vector),
+        "relax.divide": lambda p: p.scaled(1 / vector),
+    }[op](v.pending)
+    return Value(v.shape, image=v.image, pending=pending, name=walk.name)
+
+
+def matmul_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
+    """Rows times constant weights, or two activations by batch; None for broadcasts between batches."""
+    x, w = walk.value(call.args[0]), walk.value(call.args[1])
+    if x.dtype != "float32" or w.dtype != "float32" or len(x.shape) < 2 or len(w.shape) < 2:
+        return None
+    out = shape_of(call)
+    if w.const is not None and x.const is None and prod(w.shape[:-2]) == 1:
+        return _weights_matmul(walk, x, w.const.reshape(w.shape[-2:]), out)
+    batch = prod(x.shape[:-2])
+    if x.shape[:-2] != w.shape[:-2] and batch * prod(w.shape[:-2]) != 1:
+        return None
+    a = walk.reshaped(walk.plain(x), (batch, *x.shape[-2:]))
+    b = walk.reshaped(walk.plain(w), (batch, *w.shape[-2:]))
+    y = walk.emit(lambda *t: matmul.f32_bmm(*t, walk.lanes), a, b, hint="bmm", pattern=OUT_FUSABLE)
+    return Value(out, expr=walk.reshaped(y, out), name=walk.name)
+
+
+def _weights_matmul(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
+    v = walk.lanes
+    k, n = w.shape
+    rows = prod(x.shape[:-1])
+    a = walk.reshaped(walk.plain(x), (rows, k))
+
+    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
+        packed_w = constant(matmul.pack_matmul_weights(weights, v))
+        b = constant(conv2d.pack_vector(bias, v, -(-n // v)))
+        if rows == 1:
+            y = walk.emit(lambda *t: matmul.f32_gemv(*t, n), a, packed_w, b, hint="gemv", pattern=OUT_FUSABLE)
+        else:
+            y = walk.emit(matmul.f32_gemm, a, packed_w, b, hint="gemm", pattern=OUT_FUSABLE)
+            if n % v:
+                y = walk.emit(lambda t: packing.crop_columns(t, n), y, hint="crop", pattern=INJECTIVE)
+        return walk.reshaped(y, out)
+
+    pending = Pending(w.astype("float32"), np.zeros(n, "float32"), emit, last=True)
+    return Value(out, pending=pending, name=walk.name)

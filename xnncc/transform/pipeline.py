@@ -1,0 +1,53 @@
+"""The order of the graph passes, each place with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tvm
+from tvm import relax
+
+from ..target import Machine
+from .fold_pad_into_conv import FoldPadIntoConv
+from .fuse_kernels import fuse_kernels
+from .plan_layouts import plan_layouts
+
+PREPARE = [
+    relax.transform.CanonicalizeBindings,  # first: no alias hides a pattern from the passes below
+    FoldPadIntoConv,  # before layouts: a pad is free inside a convolution
+]
+
+LEGALISE = [
+    relax.transform.FastMathTransform,  # before LegalizeOps: exp and tanh as polynomials, not calls for each lane
+    # Concatenations that are left are views of one buffer, reshapes always: the memory planner handles both.
+    lambda: relax.transform.LegalizeOps(skip_ops=["relax.concat", "relax.reshape"]),
+]
+
+
+@dataclass(frozen=True)
+class LoweredGraph:
+    """``main`` as a flat list of kernel calls and views, and what its variables stand for."""
+
+    mod: tvm.IRModule
+    sources: dict[relax.Var, tuple[str, ...]]  # variable -> names of the model's tensors it completes, its own last
+    packed: dict[relax.Var, tuple[tuple[int, ...], int]]  # variable -> logical NCHW shape, lanes
+    notes: tuple[str, ...]
+
+
+def prepare(mod: tvm.IRModule) -> tvm.IRModule:
+    """Return ``mod`` simplified, with the same numbers."""
+    return tvm.ir.transform.Sequential([make() for make in PREPARE])(mod)
+
+
+def lower_graph(mod: tvm.IRModule, machine: Machine, target: tvm.target.Target) -> LoweredGraph:
+    """Return ``mod`` as calls of fused kernels for ``machine``."""
+    planned = plan_layouts(mod, machine)
+    with target:
+        legal = tvm.ir.transform.Sequential([make() for make in LEGALISE])(planned.mod)
+        fused, names = fuse_kernels(legal)
+    sources = {
+        var: tuple(dict.fromkeys(planned.sources[n] for n in inner if n in planned.sources))
+        for var, inner in names.items()
+    }
+    packed = {var: planned.packed[inner[-1]] for var, inner in names.items() if inner and inner[-1] in planned.packed}
+    return LoweredGraph(fused, sources, packed, planned.notes)
