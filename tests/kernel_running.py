@@ -18,9 +18,9 @@ MACHINES = {4: NEON, 8: AVX2}
 
 
 @cache
-def host() -> Any:
-    """Return the TVM target of this machine."""
-    return load_target("host").tvm_target()
+def host(optimised: bool = True) -> Any:
+    """Return the TVM target of this machine; unoptimised code takes LLVM half the time to make."""
+    return tvm.target.Target({**load_target("host").tvm, "opt-level": 3 if optimised else 0})
 
 
 def kernel(*tensors: te.Tensor, **attrs: object) -> tirx.PrimFunc:
@@ -29,16 +29,16 @@ def kernel(*tensors: te.Tensor, **attrs: object) -> tirx.PrimFunc:
     return func.with_attrs(attrs) if attrs else func
 
 
-def run(func: tirx.PrimFunc, *inputs: np.ndarray) -> np.ndarray:
+def run(func: tirx.PrimFunc, *inputs: np.ndarray, optimised: bool = True) -> np.ndarray:
     """Return the last parameter of ``func`` after a run; it starts out as NaN so that nothing is left unwritten."""
-    outputs = run_all(func, *inputs)
+    outputs = run_all(func, *inputs, optimised=optimised)
     assert len(outputs) == 1, f"the kernel has {len(outputs)} outputs"
     return outputs[0]
 
 
-def run_all(func: tirx.PrimFunc, *inputs: np.ndarray) -> list[np.ndarray]:
+def run_all(func: tirx.PrimFunc, *inputs: np.ndarray, optimised: bool = True) -> list[np.ndarray]:
     """Return all outputs of ``func``: the parameters after ``inputs``."""
-    compiled = tvm.compile(tvm.IRModule({"main": func.with_attr("global_symbol", "main")}), target=host())
+    compiled = tvm.compile(tvm.IRModule({"main": func.with_attr("global_symbol", "main")}), target=host(optimised))
     outputs = []
     for param in func.params[len(inputs) :]:
         shape, dtype = [int(d) for d in param.shape], str(param.dtype)
@@ -64,3 +64,20 @@ def relative_error(found: np.ndarray, expected: np.ndarray) -> float:
         return float("inf")
     error = np.abs(found.astype("float64") - expected).max()
     return float(error / max(np.abs(expected).max(), 1e-30)) if np.isfinite(error) else float("inf")
+
+
+def both_ways(lanes: int, fn: Any, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what the kernel that TE function ``fn`` makes of ``inputs`` computes, scheduled and (8 lanes) unscheduled.
+
+    The scheduled one must be done by a rule: a kernel of ours that no rule fits is a slow one.
+    """
+    from xnncc.schedule import schedule_kernel
+
+    args = placeholders(*inputs)
+    func = kernel(*args, fn(*args))
+    scheduled = schedule_kernel(func, MACHINES[lanes])
+    assert scheduled.rule != "none" and "did not fit" not in scheduled.reason, scheduled.reason
+    results = {scheduled.rule: run(scheduled.func, *inputs)}
+    if lanes == 8:  # the expression is the same for other lanes; its schedule is not
+        results["unscheduled"] = run(func, *inputs, optimised=False)
+    return results

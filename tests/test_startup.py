@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -32,11 +32,15 @@ def test_heavy_packages_are_not_loaded(code: str) -> None:
 
 
 def test_help_takes_at_most_half_a_second() -> None:
+    """CPU seconds of the process: on a busy machine the wall clock measures the neighbours."""
     times = []
     for _ in range(3):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "xnncc.cli.main", "--help"], capture_output=True, timeout=60, check=True)
-        times.append(time.perf_counter() - start)
+        command = [sys.executable, "-m", "xnncc.cli.main", "--help"]
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
+        times.append(usage.ru_utime + usage.ru_stime)
     assert min(times) <= BUDGET_SECONDS
 
 

@@ -48,7 +48,9 @@ def tiny_artefact(target: Target, folder: Path, stem: str = "tiny", defines: tup
     manifest: dict[str, Any] = {
         "format": 1, "name": stem, "target": target.name, "build_id": BUILD_ID, "graph_symbol": f"xnn_{stem}_graph",
         **tensors, "op_count": 2, "arena_bytes": 4 * COUNT, "thread_scratch_bytes": 0, "weights_bytes": 4 * COUNT,
-        "files": [{"path": f.name, "bytes": f.stat().st_size, "sha256": "0" * 64, "role": "library"} for f in files[:1]],
+        "files": [
+            {"path": f.name, "bytes": f.stat().st_size, "sha256": "0" * 64, "role": "library"} for f in files[:1]
+        ],
         "tools": {}, "source": {"file": "tiny.onnx", "sha256": "0" * 64},
         "ops": [
             {"index": 0, "kernel": "scale", "rule": "", "source": ["t"], "outputs": [{**region, "space": "arena"}]},

@@ -76,12 +76,10 @@ def measure(name: str, peers: list[str], threads: int, rounds: int, target: str 
             except PeerError as error:
                 failed[peer] = str(error)
                 continue
-            if abs(contender.mean / contenders["xnncc"].mean - 1) < 0.01:
+            if abs(contender.rms / contenders["xnncc"].rms - 1) < 0.01:
                 contenders[peer] = contender
             else:
-                failed[peer] = (
-                    f"{peer}: other outputs: mean magnitude {contender.mean:.4g}, not {contenders['xnncc'].mean:.4g}"
-                )
+                failed[peer] = f"{peer}: other outputs: RMS {contender.rms:.4g}, not {contenders['xnncc'].rms:.4g}"
         times = race(contenders, rounds)
     return {
         "network": name,
@@ -118,6 +116,8 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     """Command line; returns the exit code."""
+    from xnncc.errors import XnnccError
+
     options = _options(argv)
     known = [*BENCH_MODELS, *REAL_MODELS]
     peers = options.peers.split(",") if options.peers else installed()
@@ -129,15 +129,20 @@ def main(argv: list[str] | None = None) -> int:
             print(f"bench: unknown '{word}'. Known: {', '.join(choices)}.", file=sys.stderr)
             return 1
     print(f"{'network':<20} {'xnncc ms':>9} " + " ".join(f"{peer + ' ms, ratio':>17}" for peer in peers))
-    results = []
+    results, failures = [], 0
     for name in options.names or BENCH_MODELS:
-        results.append(measure(name, peers, options.threads, options.rounds, options.target))
+        try:
+            results.append(measure(name, peers, options.threads, options.rounds, options.target))
+        except (XnnccError, PeerError) as error:
+            print(f"bench: {name}: {error}", file=sys.stderr)
+            failures += 1
+            continue
         print(_row(results[-1], peers), flush=True)
         for reason in results[-1]["failed"].values():
             print(f"bench: {name}: {reason}", file=sys.stderr)
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    return 0
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

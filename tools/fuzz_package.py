@@ -54,7 +54,7 @@ def build(folder: Path, compiler: str, libfuzzer: bool) -> Path:
     sanitizers = f"{SANITIZERS},fuzzer" if libfuzzer else SANITIZERS
     program = folder / "fuzz_open"
     command = [
-        compiler, "-std=gnu99", "-O2", "-g", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-pthread",
+        compiler, "-std=gnu99", "-O1", "-g", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-pthread",
         *(["-DFUZZ_LIBFUZZER"] if libfuzzer else []), f"-I{RUNTIME / 'include'}",
         str(ROOT / "tests/runtime/fuzz_open.c"), str(ROOT / "tests/runtime/fake_model.c"),
         *map(str, sorted(RUNTIME.glob("src/*.c"))), "-o", str(program),

@@ -76,7 +76,7 @@ def _mnn(model: Path, feeds: _Feeds, threads: int, work: Path) -> _Loaded:
             shape = output.getShape()
             host = MNN.Tensor(shape, MNN.Halide_Type_Float, np.zeros(shape, np.float32), layout)
             output.copyToHostTensor(host)
-            found.append(host.getNumpyData())
+            found.append(np.array(host.getData()).reshape(-1))
         return found
 
     return run
@@ -134,7 +134,7 @@ class Contender:
         pipe = subprocess.PIPE
         self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, text=True)
         try:
-            self.mean = float(self._answer("ready"))  # mean magnitude of the outputs: engines must agree on it
+            self.rms = float(self._answer("ready"))  # of the outputs: engines must agree on it
         except PeerError:
             self.close()
             raise
@@ -210,9 +210,10 @@ def _burst_ms(run: _Loaded, budget_s: float = 0.4, least: int = 5, most: int = 2
     return 1e3 * statistics.median(times)
 
 
-def _mean_magnitude(outputs: Sequence[np.ndarray]) -> float:
+def _rms(outputs: Sequence[np.ndarray]) -> float:
     """One number that two engines can only agree on when both ran the whole network on the same input."""
-    return float(sum(np.abs(output, dtype=np.float64).sum() for output in outputs) / sum(o.size for o in outputs))
+    squares = sum(float(np.square(output, dtype=np.float64).sum()) for output in outputs)
+    return (squares / sum(output.size for output in outputs)) ** 0.5
 
 
 def _serve(engine: str, model: Path, feeds: Path, threads: int, work: Path) -> None:
@@ -220,7 +221,7 @@ def _serve(engine: str, model: Path, feeds: Path, threads: int, work: Path) -> N
     with np.load(feeds) as archive:
         arrays = {name: archive[name] for name in archive.files}
     run = _LOADERS[engine](model, arrays, threads, work)
-    print("ready", _mean_magnitude(run()), flush=True)
+    print("ready", _rms(run()), flush=True)
     for _ in sys.stdin:
         print(f"ms {_burst_ms(run)}", flush=True)
 

@@ -224,6 +224,7 @@ def pack(job: Job) -> None:
             inputs=inputs,
             outputs=outputs,
             weights=done.weights,
+            prepared_bytes=done.memory.prepared_bytes,
         ),
     )
     io = (job.folder, job.stem, job.imported.inputs, job.imported.outputs)
@@ -237,6 +238,7 @@ def pack(job: Job) -> None:
         "format": 1,
         "name": job.stem,
         "target": job.target.name,
+        "abi": job.target.abi,
         "build_id": done.build_id,
         "graph_symbol": graph_symbol(job.stem),
         "inputs": [_tensor(t) for t in job.imported.inputs],
@@ -245,6 +247,7 @@ def pack(job: Job) -> None:
         "arena_bytes": done.memory.arena_bytes,
         "thread_scratch_bytes": done.memory.thread_scratch_bytes,
         "weights_bytes": done.memory.weights_bytes,
+        "prepared_bytes": done.memory.prepared_bytes,
         "files": [_file(job.folder, p) for p in sorted(job.folder.rglob("*")) if p.is_file()],
         "tools": _tools(),
         "source": {"file": job.model.name, "sha256": sha256(job.model.read_bytes()).hexdigest()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,19 +50,14 @@ def read_npz(path: Path) -> Arrays:
 
     Raises: BadInput.
     """
-    import numpy as np
-
-    if not path.is_file():
-        raise BadInput(f"'{path}'", "there is no such file", "Make one with numpy.savez(path, NAME=array).")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise BadInput(
-                    f"'{path}'", "it holds one array without a name", "Save it with numpy.savez(path, NAME=a)."
-                )
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise BadInput(f"'{path}'", f"it is no .npz file ({error})", "Make one with numpy.savez.") from error
+    loaded = _load(path, ".npz file", "numpy.savez(path, NAME=array)")
+    if not hasattr(loaded, "files"):
+        raise BadInput(f"'{path}'", "it holds one array without a name", "Save it with numpy.savez(path, NAME=array).")
+    with loaded:
+        try:
+            return {name: loaded[name] for name in loaded.files}
+        except _UNREADABLE as error:
+            raise BadInput(f"'{path}'", f"it is damaged ({error})", "Write it again.") from error
 
 
 def read_npy(path: Path) -> np.ndarray:
@@ -69,15 +65,23 @@ def read_npy(path: Path) -> np.ndarray:
 
     Raises: BadInput.
     """
+    loaded = _load(path, ".npy file", "numpy.save(path, array)")
+    if hasattr(loaded, "files"):
+        loaded.close()
+        raise BadInput(f"'{path}'", "it is an .npz archive", "Give the .npy file of one array.")
+    return loaded
+
+
+_UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+def _load(path: Path, what: str, how: str) -> Any:
+    """Return what numpy makes of the file; pickles are refused."""
     import numpy as np
 
     if not path.is_file():
-        raise BadInput(f"'{path}'", "there is no such file", "Make one with numpy.save(path, array).")
+        raise BadInput(f"'{path}'", "there is no such file", f"Make one with {how}.")
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise BadInput(f"'{path}'", f"it is no .npy file ({error})", "Make one with numpy.save.") from error
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise BadInput(f"'{path}'", "it is an .npz archive", "Give the .npy file of one array.")
-    return array
+        return np.load(path, allow_pickle=False)
+    except _UNREADABLE as error:
+        raise BadInput(f"'{path}'", f"it is no {what} ({error})", f"Make one with {how}.") from error

@@ -48,10 +48,10 @@ MANIFEST: dict[str, Any] = {
     "tools": {"xnncc": "0.1.0", "tvm": "0.27.0.post1"}, "source": {"file": "net.onnx", "sha256": "c" * 64},
     "ops": [
         {"index": 0, "kernel": "dense", "rule": "gemv", "source": ["hidden"], "outputs": [
-            {"space": "arena", "index": 0, "offset": 0, "size": 16, "shape": [1, 4], "dtype": "float32", "layout": "plain"}
+            {"space": "arena", "offset": 0, "size": 16, "shape": [1, 4], "dtype": "float32", "layout": "plain"}
         ]},
         {"index": 1, "kernel": "softmax", "rule": "rowwise", "source": ["prob"], "outputs": [
-            {"space": "output", "index": 0, "offset": 0, "size": 8, "shape": [1, 2], "dtype": "float32", "layout": "plain"}
+            {"space": "output", "offset": 0, "size": 8, "shape": [1, 2], "dtype": "float32", "layout": "plain"}
         ]},
     ],
 }  # fmt: skip

@@ -30,8 +30,7 @@ def test_scalar_shape() -> None:
         (["=1,3"], "--shape '=1,3': there is no input name before '='. Write --shape NAME=1,3"),
         (
             ["x=1x3"],
-            "--shape 'x=1x3': '1x3' is not a list of whole numbers with commas between. "
-            "Write it like --shape x=1,3,224,224",
+            "--shape 'x=1x3': '1x3' is no list of whole numbers with commas. Write it like --shape x=1,3,224,224",
         ),
         (["x=1,0"], "--shape 'x=1,0': dimension 0 is not positive. Every dimension must be 1 or more."),
         (["x=1,-1"], "--shape 'x=1,-1': dimension -1 is not positive. Every dimension must be 1 or more."),

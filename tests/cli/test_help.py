@@ -16,16 +16,16 @@ def test_help_text(command: str, xnncc: Callable, golden: Callable, monkeypatch:
     ended = xnncc(*command.split(), "--help")
     assert ended.code == 0
     assert ended.stderr == ""
-    golden(f"help/{command or 'xnncc'}.txt", re.sub(r"Usage: \S+", "Usage: xnncc", ended.stdout, count=1))
+    golden(f"help/{command or 'xnncc'}.txt", ended.stdout)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example_and_every_flag_its_default(command: str, xnncc: Callable) -> None:
-    text = " ".join(xnncc(command, "--help").stdout.split())
+    text = xnncc(command, "--help").stdout
     assert f"Example: xnncc {command}" in text
-    options = text.partition("Options: ")[2].partition("Example: ")[0]
-    for flag in re.split(r" (?=-\w, --|--)", options):
-        if flag.startswith("-") and "--help" not in flag:
+    options = text.partition("Options:\n")[2].partition("Example: ")[0]
+    for flag in re.split(r"\n(?=  -)", options):
+        if "--help" not in flag:
             assert re.search(r"[Dd]efault|\[required\]|Repeatable", flag), flag
 
 

@@ -106,7 +106,7 @@ def test_our_bug_exits_3_and_keeps_the_traceback(
         (("build",), "Missing argument 'MODEL'"),
         (("build", "m.onnx"), "--target"),
         (("build", "m.onnx", "-t", "host", "--nonsense"), "--nonsense"),
-        (("bench", "d", "--repeat", "many"), "many"),
+        (("bench", "d", "--repeat", "many"), "--repeat"),
         (("build", "m.onnx", "-t", "host", "--bindings", "kotlim"), "did you mean 'kotlin'?"),
     ],
 )
@@ -125,7 +125,7 @@ def test_bare_command_shows_its_help_and_exits_2(xnncc: Callable) -> None:
 
 
 def test_sigterm_unwinds_so_that_half_written_folders_go(tmp_path: Path) -> None:
-    script = f"""
+    script = """
 import os, shutil, signal, sys
 from types import SimpleNamespace
 def build(*arguments, **keywords):

@@ -252,7 +252,7 @@ def test_package_of_a_newer_version(tmp_path: Path, copy: Path) -> None:
     crc = zlib.crc32(table, zlib.crc32(content[: layout.HEADER_CRC_OFFSET]))
     struct.pack_into("<I", content, layout.HEADER_CRC_OFFSET, crc)
     package.write_bytes(content)
-    _refused(_run(tmp_path, copy), "small.xnn", "999")
+    _refused(_run(tmp_path, copy), "small.xnn", "newer")
 
 
 def test_package_of_another_network(tmp_path: Path, copy: Path) -> None:

@@ -107,6 +107,10 @@ int32_t xnn_fake_graph(const void *weights, void *arena, const int64_t *io, int3
         *(int64_t *)arena = fake_build_id;
         return 0;
     }
+    if (first == -2) { /* open, when the package asks for prepared memory */
+        *(int64_t *)arena = fake_build_id;
+        return 0;
+    }
     CHECK((uintptr_t)weights % 64 == 0 && (uintptr_t)arena % 64 == 0);
     intptr_t base = (intptr_t)arena;
     tensors t = {

@@ -41,8 +41,13 @@ def test_never_more_threads_than_cores(compile_driver: Compile, fake_file: Path)
     assert call(program, fake_file) == "1 2 2 2 1 2\n"  # the driver says of which options
 
 
-@pytest.mark.skipif(not shutil.which("qemu-aarch64"), reason="qemu-aarch64 is not installed (apt install qemu-user)")
-@pytest.mark.skipif(not shutil.which("aarch64-linux-gnu-gcc"), reason="aarch64-linux-gnu-gcc is not installed")
-def test_works_on_arm64(compile_driver: Compile, fake_file: Path) -> None:
-    program = compile_driver("drive_api", *FOUR_CORES, "-static", compiler="aarch64-linux-gnu-gcc")
-    assert call("qemu-aarch64", program, fake_file) == "ok\n"
+@pytest.mark.parametrize(
+    ("emulator", "compiler"),
+    [("qemu-aarch64", "aarch64-linux-gnu-gcc"), ("qemu-arm", "arm-linux-gnueabihf-gcc")],
+)
+def test_works_on_arm(compile_driver: Compile, fake_file: Path, emulator: str, compiler: str) -> None:
+    for program in (emulator, compiler):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed (apt install qemu-user gcc-{compiler.removesuffix('-gcc')})")
+    driver = compile_driver("drive_api", *FOUR_CORES, "-static", compiler=compiler)
+    assert call(emulator, driver, fake_file) == "ok\n"

@@ -10,12 +10,14 @@ from xnncc.ir.names import c_identifier
 from xnncc.ir.plan import TensorInfo
 
 # Words that neither Kotlin nor Swift takes as a parameter's name, and names that our own wrappers use.
-_TAKEN = frozenset(
-    "as break case class continue default defer do else enum extension false for fun func guard if import in init inout "
-    "interface internal is let nil null object operator package private protocol public repeat return self static "
-    "struct subscript super switch this throw throws true try typealias val var when where while "
-    "close inputs outputs net packagePath run status threads".split()
-)
+_TAKEN = frozenset((
+    "as", "break", "case", "class", "continue", "default", "defer", "do", "else", "enum", "extension", "false",
+    "for", "fun", "func", "guard", "if", "import", "in", "init", "inout", "interface", "internal", "is", "let",
+    "nil", "null", "object", "operator", "package", "private", "protocol", "public", "repeat", "return", "self",
+    "static", "struct", "subscript", "super", "switch", "this", "throw", "throws", "true", "try", "typealias",
+    "val", "var", "when", "where", "while", "close", "inputs", "outputs", "net", "packagePath", "run", "status",
+    "threads",
+))  # fmt: skip
 _KOTLIN = {
     "float32": "Float", "float64": "Double", "int8": "Byte", "uint8": "Byte", "bool": "Byte", "int16": "Short",
     "uint16": "Short", "float16": "Short", "bfloat16": "Short", "int32": "Int", "uint32": "Int", "int64": "Long",

@@ -43,9 +43,7 @@ def write_bindings(
     return [_write(name, path, out, stem, inputs, outputs) for name, path in _FILES[kind]]
 
 
-def write_demo_page(
-    out: Path, stem: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
-) -> list[Path]:
+def write_demo_page(out: Path, stem: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[Path]:
     """Write ``index.html``, a page that classifies a photo with ``<stem>.mjs``; none for a network without an image.
 
     An image is the only input, float32, [1, C, H, W] or [1, H, W, C] with C 1 or 3.

@@ -65,7 +65,7 @@ def parse_shapes(flags: list[str] | None) -> dict[str, tuple[int, ...]]:
         except ValueError:
             raise ShapeError(
                 f"--shape '{flag}'",
-                f"'{dims}' is not a list of whole numbers with commas between",
+                f"'{dims}' is no list of whole numbers with commas",
                 f"Write it like --shape {name}=1,3,224,224",
             ) from None
         if any(d < 1 for d in parsed):

@@ -71,7 +71,7 @@ def _show_onnx(out: Output, facts: dict[str, Any]) -> None:
     weights = facts["weights"]
     macs = "unknown (free dimensions)" if facts["macs"] is None else count(facts["macs"])
     out.result(
-        f"{facts['nodes']} nodes; {weights['tensors']} weight tensors, {count(weights['elements'])} elements, "
+        f"nodes {facts['nodes']}; weight tensors {weights['tensors']}, {count(weights['elements'])} elements, "
         f"{size(weights['bytes'])}; MACs {macs}"
     )
     out.next(_build_command(facts))

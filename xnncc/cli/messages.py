@@ -24,6 +24,7 @@ _NEXT_STEPS: tuple[tuple[type[XnnccError], str], ...] = (
     (BadPackage, "Build it again with `xnncc build`."),
     (BadModel, "Run `xnncc inspect FILE` for what is in the file."),
 )
+_INTERRUPTED = "interrupted: nothing was left behind."
 _ISSUES = "please report it with that file"
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -36,15 +37,17 @@ def run_to_exit_code(app: Callable[..., Any], arguments: Sequence[str]) -> int:
 
     previous = _terminate_cleanly()
     try:
-        code = app(args=list(arguments), standalone_mode=False)
+        code = app(args=list(arguments), prog_name="xnncc", standalone_mode=False)
         sys.stdout.flush()
+        if code == 130:  # typer's own translation of KeyboardInterrupt
+            print(_INTERRUPTED, file=sys.stderr)
         return code if isinstance(code, int) else 0
     except XnnccError as error:
         return _report(arguments, type(error).__name__, error.what, error.why, error.next or _next_step(error), 1)
     except TyperException as error:
         return _usage(error)
     except (KeyboardInterrupt, Abort):
-        print("interrupted: nothing was left behind.", file=sys.stderr)
+        print(_INTERRUPTED, file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our stdout has gone: `xnncc inspect m.onnx | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -53,7 +56,7 @@ def run_to_exit_code(app: Callable[..., Any], arguments: Sequence[str]) -> int:
         sentence = _os_sentence(error)
         return _report(arguments, "OutputError", *sentence, 1) if sentence else _bug(arguments, error)
     except MemoryError:
-        return _report(arguments, "OutputError", "out of memory", "this machine has too little for it", "", 1)
+        return _report(arguments, "MemoryError", "out of memory", "this machine has too little for it", "", 1)
     except Exception as error:
         return _bug(arguments, error)
     finally:

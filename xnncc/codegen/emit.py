@@ -83,12 +83,20 @@ def emit(
             progress("compiling kernels", len(objects), total)
     layout = plan_memory(main, lambda kernel: lowered[kernel].scratch_bytes)
     build_id = _build_id(layout, objects, str(target))
-    func = graph_function(layout.calls, len(main.params), prefix, symbol, build_id)
+    func = graph_function(layout, len(main.params), prefix, symbol, build_id)
     objects.append(out / f"{total:04d}_graph.o")
     _write_object(graph_module(func, target), target, objects[-1])
     thread_scratch = max((k.thread_scratch_bytes for k in lowered.values()), default=0)
-    memory = MemoryPlan(layout.arena_bytes, thread_scratch, len(layout.weights), layout.peak_live_bytes, layout.lives)
-    ops = tuple(_record(i, call, notes, names) for i, call in enumerate(layout.calls))
+    memory = MemoryPlan(
+        layout.arena_bytes,
+        thread_scratch,
+        len(layout.weights),
+        layout.peak_live_bytes,
+        layout.lives,
+        layout.prepared_bytes,
+    )
+    macs = dict(names.macs)
+    ops = tuple(_record(i, call, notes, names, macs) for i, call in enumerate(layout.calls))
     return Emitted(tuple(objects), layout.weights, build_id, ops, memory)
 
 
@@ -102,13 +110,15 @@ def _build_id(layout: Layout, objects: list[Path], target: str) -> int:
     digest.update(layout.weights)
     for path in objects:
         digest.update(path.read_bytes())
-    for call in layout.calls:
+    digest.update(repr((layout.arena_bytes, layout.prepared_bytes, [o.shape for o in layout.outputs])).encode())
+    for call in (*layout.opening, *layout.calls):
         places = [_region(o) for o in (*call.inputs, *call.outputs)] + [_scratch(b) for b in call.scratch]
         digest.update(repr((call.kernel, places)).encode())
     return int.from_bytes(digest.digest()[:8], "little") >> 1
 
 
-def _record(index: int, call: Call, notes: Mapping[str, KernelNote], names: Names) -> OpRecord:
+def _record(index: int, call: Call, notes: Mapping[str, KernelNote], names: Names, macs: dict[str, int]) -> OpRecord:
+    """Return what the report says of a call; ``macs`` are counted for the first operator that names their tensor."""
     note = notes[call.kernel]
     source = names.sources.get(call.var, ())
     packed = names.packed.get(call.var)
@@ -118,7 +128,7 @@ def _record(index: int, call: Call, notes: Mapping[str, KernelNote], names: Name
         rule=note.rule,
         reason=note.reason,
         source=source,
-        macs=sum(names.macs.get(s, 0) for s in source),
+        macs=sum(macs.pop(s, 0) for s in source),
         inputs=tuple(_region(o) for o in call.inputs),
         outputs=tuple(_region(o, packed) for o in call.outputs),
         scratch=tuple(_scratch(b) for b in call.scratch),
@@ -139,7 +149,7 @@ def _region(operand: Operand, packed: tuple[tuple[int, ...], int] | None = None)
         if root.output >= 0:
             space, offset, index = "output", shift, root.output
         else:
-            space, offset, index = "arena", root.place + shift, 0
+            space, offset, index = "prepared" if root.is_prepared else "arena", root.place + shift, 0
     return Region(space, offset, operand.size, index, tuple(shape), operand.dtype, layout)
 
 

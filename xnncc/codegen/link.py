@@ -1,6 +1,6 @@
 """From objects to the library that the user ships: the one door, and what all object formats share.
 
-    <model>.o ...  +  runtime objects  ->  lib<stem>.so | lib<stem>.dylib | lib<stem>.a | <stem>.wasm
+<model>.o ...  +  runtime objects  ->  lib<stem>.so | lib<stem>.dylib | lib<stem>.a | <stem>.wasm
 """
 
 from __future__ import annotations

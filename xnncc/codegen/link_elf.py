@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from xnncc.codegen.stubs import c_library
-from xnncc.codegen.toolchain import find_tool, run_tool
+from xnncc.codegen.toolchain import Tool, find_tool, run_tool
 from xnncc.target import Target
 
 # Largest page of the systems that load the library. Android 15 has phones with 16 KiB pages
@@ -32,10 +32,15 @@ def link_shared_elf(target: Target, objects: Sequence[Path], graph_symbol: str, 
             "-s", "--gc-sections", "-Bsymbolic", "--build-id=none", "--hash-style=gnu", "--no-undefined", "--as-needed",
             "-z", "now", "-z", "relro", "-z", "text", "-z", "noexecstack",
             "-z", f"max-page-size={page}", "-z", f"common-page-size={min(page, 16384)}",
-            "--version-script", exports, *objects, *c_library(target),
+            *_gnu_only(linker), "--version-script", exports, *objects, *c_library(target),
         ]  # fmt: skip
         run_tool(argv, f"linking {library.name} for {target.name}")
     return library
+
+
+def _gnu_only(linker: Tool) -> list[str]:
+    """Return what makes GNU ld pack segments as densely as lld does: one page of padding for each otherwise."""
+    return ["-z", "noseparate-code"] if linker.family == "gnu" else []
 
 
 _LOADER = {

@@ -28,8 +28,9 @@ def link_module(target: Target, objects: Sequence[Path], graph_symbol: str, stem
         f"-zstack-size={STACK_BYTES}", *(f"--export={name}" for name in (graph_symbol, *EXPORTS)),
     ]  # fmt: skip
     linker, wasi = find_tool("linker", target), find_wasi_libc()
-    if linker.family == "zig":  # its driver adds its own wasi-libc
-        driver = ["-target", "wasm32-wasi", "-nostartfiles", *(f"-Wl,{option}" for option in options)]
+    if linker.family == "zig":  # its driver adds its own wasi-libc, and has a way of its own with stacks
+        known = [option for option in options if "stack" not in option]
+        driver = ["-target", "wasm32-wasi", "-mexec-model=reactor", *(f"-Wl,{option}" for option in known)]
         argv: list[str | Path] = [*linker.argv, *driver, *objects]
     else:
         assert wasi is not None, "without it the linker would have been zig's"

@@ -1,6 +1,7 @@
 """A flat ``main`` of kernel calls and views -> operators over memory regions, and where each buffer lies.
 
-Inputs and outputs stay where the caller has them, constants lie in the weights blob, everything else shares one arena:
+Inputs and outputs stay where the caller has them, constants lie in the weights blob. Kernels that read nothing but
+weights run once, at open, and write to prepared memory. Everything else shares one arena:
 a buffer lives from the first operator that writes into it to the last that reads it, and two buffers that live at
 once never overlap. Parts of a concatenation are views of the whole; reshapes are views of their operand.
 """
@@ -27,7 +28,8 @@ def aligned(n: int) -> int:
 
 @dataclass(eq=False)
 class Buffer:
-    """Memory of one value; ``base`` and ``shift`` make it a view of another. ``place`` is set by the planner."""
+    """Memory of one value; ``base`` and ``shift`` make it a view of another. ``place`` is set by the planner: bytes
+    from the start of the arena, or of the prepared memory when ``is_prepared``."""
 
     size: int
     name: str = ""
@@ -36,7 +38,8 @@ class Buffer:
     shift: int = 0
     first: int = -1
     last: int = -1
-    place: int = -1  # bytes from the arena's start
+    place: int = -1
+    is_prepared: bool = False
     output: int = -1  # index of the output that it is
 
     def root(self) -> tuple[Buffer, int]:
@@ -93,9 +96,11 @@ class Weights:
 
 @dataclass
 class Layout:
-    """Calls with all operands placed."""
+    """Calls with all operands placed; ``opening`` are those that run once, at open."""
 
     calls: list[Call]
+    opening: list[Call]
+    prepared_bytes: int
     weights: bytes
     arena_bytes: int
     peak_live_bytes: int
@@ -117,14 +122,20 @@ def plan_memory(main: relax.Function, scratch_of: Callable[[str], tuple[int, ...
         buffer, shift = operand.buffer.root()
         assert shift == 0 and buffer.output < 0, "PlanLayouts gives each output memory of its own"
         buffer.output = i
-    buffers = _lives(reader.calls)
+    opening, calls = _split_opening(reader.calls)
+    prepared = 0
+    for call in opening:
+        assert not call.scratch, f"'{call.kernel}' runs at open, where no scratch is planned"
+        for operand in call.outputs:
+            assert operand.buffer is not None
+            operand.buffer.is_prepared, operand.buffer.place = True, prepared
+            prepared += aligned(operand.size)
+    buffers = _lives(calls)
     movable = [b for b in buffers if b.output < 0]
     arena = _place(movable)
-    peak = max(
-        (sum(aligned(b.size) for b in movable if b.first <= i <= b.last) for i in range(len(reader.calls))), default=0
-    )
+    peak = max((sum(aligned(b.size) for b in movable if b.first <= i <= b.last) for i in range(len(calls))), default=0)
     lives = tuple(BufferLife(b.name, b.place, b.size, b.first, b.last, b.kind) for b in movable)
-    return Layout(reader.calls, bytes(reader.weights.blob), arena, peak, lives, outputs)
+    return Layout(calls, opening, prepared, bytes(reader.weights.blob), arena, peak, lives, outputs)
 
 
 class _Reader:
@@ -183,6 +194,21 @@ class _Reader:
         return Operand(_shape(var.ty), str(var.ty.dtype), whole)
 
 
+def _split_opening(calls: list[Call]) -> tuple[list[Call], list[Call]]:
+    """Return the calls that depend on weights alone, and the others; both in order."""
+    opening, running = [], []
+    made: set[Buffer] = set()
+    for call in calls:
+        known = all(o.weight >= 0 or o.buffer in made for o in call.inputs)
+        free = all(o.buffer.base is None and o.buffer.output < 0 for o in call.outputs if o.buffer is not None)
+        if call.inputs and known and free and not call.scratch:
+            made.update(o.buffer for o in call.outputs if o.buffer is not None)
+            opening.append(call)
+        else:
+            running.append(call)
+    return opening, running
+
+
 def _lives(calls: list[Call]) -> list[Buffer]:
     """Set first and last use of every root buffer; return them in order of first use."""
     found: dict[Buffer, None] = {}
@@ -190,6 +216,8 @@ def _lives(calls: list[Call]) -> list[Buffer]:
         used = [o.buffer for o in (*call.inputs, *call.outputs) if o.buffer is not None] + call.scratch
         for buffer in used:
             root, _ = buffer.root()
+            if root.is_prepared:
+                continue
             root.first = i if root.first < 0 else root.first
             root.last = i
             found[root] = None

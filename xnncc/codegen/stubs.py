@@ -1,4 +1,4 @@
-"""Stub libraries: empty functions under the right names and versions, which is all that linking needs of a C library."""
+"""Stub libraries: empty functions under the right names and versions, all that a linker wants of a C library."""
 
 from __future__ import annotations
 
@@ -87,10 +87,18 @@ def shared_library(
         for version in versions
     )
     source, object_file, map_file = folder / f"{stem}.S", folder / f"{stem}.o", folder / f"{stem}.map"
-    source.write_text(f".text\n{assembly}.section .note.GNU-stack,\"\",{_ARM_SYNTAX}progbits\n", encoding="utf-8")
+    source.write_text(f'.text\n{assembly}.section .note.GNU-stack,"",{_ARM_SYNTAX}progbits\n', encoding="utf-8")
     map_file.write_text(script, encoding="utf-8")
     compile_file(target, source, object_file)
     linker = find_tool("linker", target)
-    argv = [*linker.argv, "-shared", "-soname", soname, "--hash-style=gnu", "--version-script", map_file]
+    argv: list[str | Path] = [
+        *linker.argv,
+        "-shared",
+        "-soname",
+        soname,
+        "--hash-style=gnu",
+        "--version-script",
+        map_file,
+    ]
     run_tool([*argv, object_file, *needed, "-o", folder / f"{stem}.so"], f"linking the stub {stem}.so")
     return folder / f"{stem}.so"

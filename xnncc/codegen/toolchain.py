@@ -173,15 +173,15 @@ def run_tool(argv: Sequence[str | Path], what: str, cwd: Path | None = None) -> 
 class Fact:
     """One line of ``xnncc doctor``: something found or missing, and what that means."""
 
-    subject: str  # target or tool
-    found: str  # path and version, or "" when missing
-    purpose: str
-    install: str  # command; "" when found
+    subject: str  # the target
+    found: str  # tools and versions; "" when something is missing
+    purpose: str  # "build" or "run", with what is missing
+    install: str  # the command that helps; "" when found
 
 
 def describe_toolchains() -> list[Fact]:
-    """Return what can be built and run here: two facts per target (building, running), in the order of the targets."""
-    from xnncc.codegen.doctor import target_facts
-    from xnncc.target import list_targets, load_target
+    """Return what can be built here and, for targets that something here can run, what runs them."""
+    from xnncc.codegen.doctor import describe_target
+    from xnncc.target import list_targets
 
-    return [fact for name in list_targets() if name != "host" for fact in target_facts(load_target(name))]
+    return [fact for name in list_targets() for fact in describe_target(name)]

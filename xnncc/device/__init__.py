@@ -51,5 +51,7 @@ def _own_device(manifest: dict[str, Any]) -> str:
     except BadTarget:
         raise DeviceError(f"target '{name}' is not known here", "", "Say where to run it with --device.") from None
     if not device:
-        raise DeviceError(f"target '{name}'", "nothing here runs it", "Copy the folder to such a device and call it there.")
+        raise DeviceError(
+            f"target '{name}'", "nothing here runs it", "Copy the folder to such a device and call it there."
+        )
     return device

@@ -1,6 +1,6 @@
 """A real Android phone over adb. Unproven: no phone was at hand when this was written.
 
-The folder's library and package, the runner and the inputs are pushed to /data/local/tmp, and the runner is called there.
+The library, the package, the runner and the inputs are pushed to /data/local/tmp, and the runner is called there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class AdbDevice(RunnerDevice):
         self.target = load_target(str(manifest["target"]))
         self.serial = serial
         if self.target.toolchain.libc != "bionic":
-            raise DeviceError(f"target '{self.target.name}' on adb", "it is not for Android", "Build for android-arm64.")
+            raise DeviceError(
+                f"target '{self.target.name}' on adb", "it is not for Android", "Build for android-arm64."
+            )
         adb = shutil.which("adb")
         if adb is None:
             raise DeviceError("device 'adb'", "no 'adb' on PATH", "Install it: apt-get install adb")

@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from xnncc.codegen.emulators import QEMU, find_emulator
 from xnncc.device.artefact import crash_error, library_file, package_file
 from xnncc.device.runner import RunnerDevice, runner_failed, runner_program
 from xnncc.errors import DeviceError
 from xnncc.target import Target, load_target
-
-
-@dataclass(frozen=True)
-class _Qemu:
-    """How one architecture is emulated."""
-
-    program: str
-    cpu: str  # the oldest core that the target's floor allows: an instruction beyond it is SIGILL
-    roots: dict[str, str]  # by libc: where the C library of that architecture lies
-    loader: str
-    packages: str
-
-
-_QEMU = {
-    "aarch64": _Qemu(
-        "qemu-aarch64", "cortex-a53", {"glibc": "/usr/aarch64-linux-gnu", "bionic": "/usr/aarch64-linux-gnu"},
-        "lib/ld-linux-aarch64.so.1", "qemu-user libc6-arm64-cross",
-    ),
-    "armv7a": _Qemu(
-        "qemu-arm", "cortex-a9", {"bionic": "/usr/arm-linux-gnueabi"}, "lib/ld-linux.so.3", "qemu-user libc6-armel-cross"
-    ),
-}  # fmt: skip
 
 
 def open_emulator(manifest: dict[str, Any]) -> RunnerDevice:
@@ -48,7 +25,7 @@ def open_emulator(manifest: dict[str, Any]) -> RunnerDevice:
         from xnncc.device.node import NodeDevice
 
         return NodeDevice(manifest)
-    if target.arch in _QEMU and target.toolchain.libc in _QEMU[target.arch].roots:
+    if (target.arch, target.toolchain.libc) in QEMU:
         return QemuDevice(manifest, target)
     raise DeviceError(f"target '{target.name}'", "no emulator here runs it", "Use --device host, or a real device.")
 
@@ -61,14 +38,13 @@ class QemuDevice(RunnerDevice):
     def __init__(self, manifest: dict[str, Any], target: Target) -> None:
         super().__init__(manifest)
         self.target = target
-        self.qemu = _QEMU[target.arch]
-        program = shutil.which(self.qemu.program)
-        self.root = Path(self.qemu.roots[target.toolchain.libc])
-        missing = self.qemu.program if program is None else "" if (self.root / self.qemu.loader).exists() else self.root
-        if missing or program is None:
-            next_step = f"Install it: apt-get install {self.qemu.packages}"
-            raise DeviceError(f"the emulator for '{target.name}'", f"{missing} is missing", next_step)
-        self.program = program
+        self.qemu = QEMU[target.arch, target.toolchain.libc]
+        emulator = find_emulator(target)
+        assert emulator is not None, "open_emulator asked the same table"
+        if emulator.missing:
+            next_step = f"Install it: {emulator.install}"
+            raise DeviceError(f"the emulator for '{target.name}'", f"{emulator.missing} is missing", next_step)
+        self.program = emulator.found
 
     def call(self, folder: Path, arguments: list[str], inputs: bytes, regions: str | None) -> tuple[str, bytes]:
         """See RunnerDevice."""
@@ -93,9 +69,9 @@ class QemuDevice(RunnerDevice):
             return done.stdout, result.read_bytes()
 
     def _qemu_command(self) -> list[str]:
-        command = [self.program, "-cpu", self.qemu.cpu, "-L", str(self.root)]
+        command = [self.program, "-cpu", self.qemu.cpu, "-L", str(self.qemu.root)]
         if self.target.toolchain.libc == "bionic":
             from xnncc.device.shim import bionic_shim
 
-            command += [str(self.root / self.qemu.loader), "--library-path", str(bionic_shim(self.target))]
+            command += [str(self.qemu.root / self.qemu.loader), "--library-path", str(bionic_shim(self.target))]
         return command

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xnncc import errors
 from xnncc.device.artefact import (
     Device,
     Ops,
@@ -25,7 +26,7 @@ from xnncc.device.artefact import (
     timings_of_ops,
 )
 from xnncc.device.network import Network, check_host, load
-from xnncc.errors import DeviceError, XnnccError
+from xnncc.errors import XnnccError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,7 +75,8 @@ class HostDevice(Device):
                 raise crash_error(f"'{folder}' on the host", done.returncode, str(self.manifest["target"]))
             answer = json.loads(done.stdout)
             if "error" in answer:
-                raise DeviceError(*answer["error"])
+                kind, *parts = answer["error"]
+                raise getattr(errors, kind)(*parts)
             output = Path(scratch) / "out.bin"
             return answer["result"], output.read_bytes() if output.exists() else b""
 
@@ -85,7 +87,7 @@ def _serve() -> None:
     try:
         result = _do(request)
     except XnnccError as error:
-        json.dump({"error": [error.what, error.why, error.next]}, sys.stdout)
+        json.dump({"error": [type(error).__name__, error.what, error.why, error.next]}, sys.stdout)
     else:
         json.dump({"result": result}, sys.stdout)
 

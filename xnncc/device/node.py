@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from xnncc.bindings import write_bindings
+from xnncc.codegen.emulators import find_emulator
 from xnncc.device.artefact import crash_error, library_file, package_file
 from xnncc.device.runner import RunnerDevice, runner_failed
 from xnncc.errors import DeviceError
 from xnncc.ir.plan import TensorInfo
+from xnncc.target import load_target
 
 _SCRIPT = Path(__file__).resolve().parent / "run_node.mjs"
 
@@ -24,10 +25,13 @@ class NodeDevice(RunnerDevice):
 
     def __init__(self, manifest: dict[str, Any]) -> None:
         super().__init__(manifest)
-        program = shutil.which("node") or shutil.which("nodejs")
-        if program is None:
-            raise DeviceError("the emulator for 'web-wasm'", "node is missing", "Install it: apt-get install nodejs")
-        self.program = program
+        target = load_target(str(manifest["target"]))
+        emulator = find_emulator(target)
+        assert emulator is not None, "open_emulator comes here for wasm only"
+        if emulator.missing:
+            next_step = f"Install it: {emulator.install}"
+            raise DeviceError(f"the emulator for '{target.name}'", f"{emulator.missing} is missing", next_step)
+        self.program = emulator.found
 
     def call(self, folder: Path, arguments: list[str], inputs: bytes, regions: str | None) -> tuple[str, bytes]:
         """See RunnerDevice."""

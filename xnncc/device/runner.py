@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xnncc.codegen.build_runtime import RUNTIME
 from xnncc.codegen.cache import cached, content_key
@@ -92,9 +92,7 @@ class RunnerDevice(Device):
         regions: str | None = None,
     ) -> tuple[str, bytes]:
         arrays = check_inputs(self.manifest, inputs)
-        sizes = ":".join(
-            ",".join(str(tensor_bytes(t)) for t in self.manifest[side]) for side in ("inputs", "outputs")
-        )
+        sizes = ":".join(",".join(str(tensor_bytes(t)) for t in self.manifest[side]) for side in ("inputs", "outputs"))
         data = b"".join(a.tobytes() for a in arrays)
         return self.call(Path(folder), [mode, str(threads), sizes, *more], data, regions)
 

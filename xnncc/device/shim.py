@@ -1,11 +1,11 @@
-"""A bionic-ABI shim over glibc: ``libc.so``, ``libm.so`` and ``libdl.so`` that let an Android library run under qemu-user.
+"""A bionic-ABI shim over glibc: ``libc.so``, ``libm.so``, ``libdl.so`` that let an Android library run under qemu-user.
 
 It is a shim and not bionic. It has bionic's symbol versions, struct sizes and constants, as far as the runtime uses
 them, over Debian's glibc for the same architecture. What runs on it has the right format, calls and numbers; what
 Android's own linker and C library would say to it remains unproven.
 
 Two layers, so that the shim's own calls reach glibc and not itself:
-libc.so (functions under version LIBC, each one jump) -> libreal.so (r_*: runtime/tools/bionic_shim.c or a jump) -> glibc.
+libc.so (version LIBC, each function one jump) -> libreal.so (r_*: runtime/tools/bionic_shim.c, or a jump) -> glibc.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from xnncc.codegen.stubs import c_library, shared_library, stub_table
 from xnncc.codegen.toolchain import find_tool, run_tool
 from xnncc.target import Target
 
-_GLIBC_TRIPLE = {"aarch64": "aarch64-linux-gnu", "armv7a": "armv7a-linux-gnueabi"}  # gnueabi: soft-float calls, as bionic
+_GLIBC_TRIPLE = {
+    "aarch64": "aarch64-linux-gnu",
+    "armv7a": "armv7a-linux-gnueabi",
+}  # gnueabi: soft-float calls, as bionic
 _SOURCE = RUNTIME / "tools" / "bionic_shim.c"
 
 
@@ -41,7 +44,9 @@ def _build(target: Target, glibc: Target, folder: Path) -> None:
         wrapped |= {f"pthread_{name}_init", f"pthread_{name}_destroy"}
     names = [name for library in table.values() for name in library["functions"]]
     jumps, wrappers = folder / "jumps.S", folder / "wrappers.o"
-    jumps.write_text(".text\n" + "".join(_jump(target, f"r_{n}", n) for n in names if n not in wrapped), encoding="utf-8")
+    jumps.write_text(
+        ".text\n" + "".join(_jump(target, f"r_{n}", n) for n in names if n not in wrapped), encoding="utf-8"
+    )
     compile_file(glibc, _SOURCE, wrappers)
     compile_file(glibc, jumps, folder / "jumps.o")
     real = folder / "libreal.so"
@@ -54,4 +59,6 @@ def _build(target: Target, glibc: Target, folder: Path) -> None:
 
 def _jump(target: Target, name: str, destination: str) -> str:
     mode = ".arm\n" if target.arch == "armv7a" else ""
-    return f"{mode}.p2align 2\n.globl {name}\n.type {name}, %function\n{name}:\nb {destination}\n.size {name}, .-{name}\n"
+    return (
+        f"{mode}.p2align 2\n.globl {name}\n.type {name}, %function\n{name}:\nb {destination}\n.size {name}, .-{name}\n"
+    )

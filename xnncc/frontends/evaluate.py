@@ -84,6 +84,8 @@ def _value(mod: tvm.IRModule, expr: Expr, values: dict[Var, Any]) -> Tensor:
 
 def _compiled(mod: tvm.IRModule, call: Call, values: dict[Var, Any]) -> Tensor:
     """Return the result of one call, built by TVM without schedules."""
+    if isinstance(call.args[0], tvm.ir.GlobalVar):
+        return _run_kernel(mod[call.args[0]], call, [_leaf(arg, values) for arg in call.args[1].fields])
     variables = list(dict.fromkeys(_variables(call)))
     params = [Var(f"p{i}", var.ty) for i, var in enumerate(variables)]
     block = relax.BlockBuilder()
@@ -95,6 +97,15 @@ def _compiled(mod: tvm.IRModule, call: Call, values: dict[Var, Any]) -> Tensor:
     machine = relax.VirtualMachine(tvm.compile(block.get(), target), tvm.cpu())
     result = machine["main"](*[tvm.runtime.tensor(np.ascontiguousarray(values[var])) for var in variables])
     return tuple(part.numpy() for part in result) if isinstance(result, tvm.ir.Array) else result.numpy()
+
+
+def _run_kernel(kernel: tvm.tirx.PrimFunc, call: Call, operands: list[np.ndarray]) -> np.ndarray:
+    """Return what a TE kernel of our own computes; its last parameter is the output."""
+    main = kernel.with_attr("global_symbol", "main")
+    compiled = tvm.compile(tvm.IRModule({"main": main}), target=tvm.target.Target("llvm"))
+    result = tvm.runtime.tensor(np.empty([int(dim) for dim in call.ty.shape.values], str(call.ty.dtype)))
+    compiled["main"](*(tvm.runtime.tensor(np.ascontiguousarray(operand)) for operand in operands), result)
+    return result.numpy()
 
 
 def _renamed(mod: tvm.IRModule, block: relax.BlockBuilder, arg: Any, renamed: dict[Var, Var]) -> Any:

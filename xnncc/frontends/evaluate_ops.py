@@ -135,7 +135,9 @@ def _take(call: Call, x: Array, indices: Array) -> Array:
 
 
 def _gather_elements(call: Call, x: Array, indices: Array) -> Array:
-    return np.take_along_axis(x, indices, axis=int(call.attrs.axis))
+    axis = int(call.attrs.axis) % x.ndim
+    x = x[tuple(slice(None) if i == axis else slice(0, size) for i, size in enumerate(indices.shape))]
+    return np.take_along_axis(x, indices, axis=axis)
 
 
 def _cumsum(call: Call, x: Array) -> Array:

@@ -27,9 +27,9 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Region:
-    """Bytes of an operand: ``space`` is "weights", "arena", "input" or "output".
+    """Bytes of an operand: ``space`` is "weights", "prepared", "arena", "input" or "output".
 
-    For weights and arena ``offset`` counts bytes from the base; for input and output ``index`` says which one and
+    For weights, prepared memory and arena ``offset`` counts bytes from the base; for input and output ``index`` says which one and
     ``offset`` counts bytes within it. ``shape``/``dtype`` describe the logical tensor; ``layout`` is "plain" or
     "NCHW<v>c" for [N, C/v, H*W, v] of the logical [N, C, H, W], channels zero-padded to a multiple of v.
     """
@@ -79,3 +79,4 @@ class MemoryPlan:
     weights_bytes: int
     peak_live_bytes: int  # largest sum of live buffers at any op: the lower bound of arena_bytes
     buffers: tuple[BufferLife, ...] = field(default=())
+    prepared_bytes: int = 0  # made once at open from the weights, beside the arena

@@ -25,8 +25,8 @@ ALIGNMENT = 64
 KIND_META = b"META"
 KIND_WGHT = b"WGHT"
 
-# Section 5.1: arena, scratch, ops, inputs, outputs, string bytes, model name, target name, reserved.
-META = Struct("<QQIIIIII8s")
+# Section 5.1: arena, scratch, ops, inputs, outputs, string bytes, model name, target name, prepared.
+META = Struct("<QQIIIIIIQ")
 
 # Section 5.2: name, dtype, rank, reserved, dims.
 TENSOR = Struct("<IIII8Q")
@@ -90,6 +90,7 @@ class Package:
     outputs: tuple[Tensor, ...]
     weights: bytes | memoryview = field(repr=False)
     extra: tuple[Section, ...] = ()
+    prepared_bytes: int = 0  # memory that open fills once from the weights: what the kernels read instead of them
 
 
 def aligned(offset: int) -> int:

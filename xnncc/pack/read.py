@@ -130,8 +130,8 @@ class _Meta:
         """Return the package that this META, these weights and these other sections make."""
         if len(self.data) < layout.META.size:
             self.reader.refuse(f"its description is only {len(self.data)} bytes long")
-        arena, scratch, ops, inputs, outputs, strings, model, target, reserved = layout.META.unpack_from(self.data)
-        if max(arena, scratch) > layout.MAX_BYTES or ops > layout.MAX_OPS or any(reserved):
+        arena, scratch, ops, inputs, outputs, strings, model, target, prepared = layout.META.unpack_from(self.data)
+        if max(arena, scratch, prepared) > layout.MAX_BYTES or ops > layout.MAX_OPS:
             self.reader.refuse(f"{arena} bytes of arena, {scratch} of scratch or {ops} operators cannot be")
         if max(inputs, outputs) > layout.MAX_TENSORS:
             self.reader.refuse(f"{inputs} inputs and {outputs} outputs are too many")
@@ -143,7 +143,7 @@ class _Meta:
         tensors = [self.tensor(layout.META.size + layout.TENSOR.size * i) for i in range(inputs + outputs)]
         return Package(
             name, target_name, build_id, arena, scratch, ops,
-            tuple(tensors[:inputs]), tuple(tensors[inputs:]), weights, extra,
+            tuple(tensors[:inputs]), tuple(tensors[inputs:]), weights, extra, prepared,
         )  # fmt: skip
 
     def checked_strings(self, strings: bytes) -> bytes:

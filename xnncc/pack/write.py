@@ -103,12 +103,16 @@ def _encode_meta(package: Package) -> bytes:
     records = b"".join(_encode_tensor(package, tensor, strings) for tensor in (*package.inputs, *package.outputs))
     length = len(strings.data)
     _require(package, length <= layout.MAX_STRING_BYTES, f"{length} bytes of names, at most 1 MiB")
-    for what, size in (("arena", package.arena_bytes), ("thread scratch", package.thread_scratch_bytes)):
+    for what, size in (
+        ("arena", package.arena_bytes),
+        ("thread scratch", package.thread_scratch_bytes),
+        ("prepared memory", package.prepared_bytes),
+    ):
         _require(package, 0 <= size <= layout.MAX_BYTES, f"{size} bytes of {what}, at most 2^40")
     _require(package, 0 <= package.op_count <= layout.MAX_OPS, f"{package.op_count} operators")
     fixed = layout.META.pack(
         package.arena_bytes, package.thread_scratch_bytes, package.op_count, len(package.inputs), len(package.outputs),
-        length, model, target, bytes(8),
+        length, model, target, package.prepared_bytes,
     )  # fmt: skip
     return fixed + records + bytes(strings.data)
 

@@ -89,7 +89,7 @@ def _rule_bars(ops: list[dict[str, Any]], total: int) -> list[dict[str, Any]]:
     for op in ops:
         macs[op["rule"]] += op["macs"]
         calls[op["rule"]] += 1
-    ranked = sorted(macs.items(), key=lambda item: (-item[1], item[0]))
+    ranked = sorted(((rule, work) for rule, work in macs.items() if work), key=lambda item: (-item[1], item[0]))
     names = {rule: f"{rule} × {calls[rule]}" for rule in macs}
     return _scaled([_bar(names[rule], work, total, count, f"{calls[rule]} operators") for rule, work in ranked])
 

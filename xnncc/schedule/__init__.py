@@ -20,6 +20,7 @@ from ..target import Machine
 from . import (
     bmm_packed,
     conv2d_direct,
+    conv2d_winograd,
     depthwise_rows,
     elementwise,
     gemm_tiles,
@@ -33,7 +34,16 @@ from .blocks import blocks_of, is_reduction, main_block, schedule_of
 
 RULES: dict[str, Any] = {
     rule.NAME: rule
-    for rule in (conv2d_direct, depthwise_rows, pool_rows, global_mean_lanes, gemv_blocks, gemm_tiles, bmm_packed)
+    for rule in (
+        conv2d_direct,
+        conv2d_winograd,
+        depthwise_rows,
+        pool_rows,
+        global_mean_lanes,
+        gemv_blocks,
+        gemm_tiles,
+        bmm_packed,
+    )
 }
 FOREIGN = (rowwise, reduction)  # order: the first that fits
 
@@ -49,6 +59,8 @@ class Scheduled:
 
 def schedule_kernel(func: tirx.PrimFunc, machine: Machine) -> Scheduled:
     """Return ``func`` scheduled for ``machine`` by the first rule that fits; the reason says what did not."""
+    if func.body.block.name_hint != "root":  # te.extern (cumsum, sort): the whole kernel is one opaque block
+        return Scheduled(func, "none", "not scheduled; one opaque block")
     sch = schedule_of(func)
     _, name, numbers = main_block(sch)
     if name in RULES:
@@ -56,7 +68,7 @@ def schedule_kernel(func: tirx.PrimFunc, machine: Machine) -> Scheduled:
     elif any(is_reduction(sch, b) for b in blocks_of(sch)):
         candidates = [(rule, None) for rule in FOREIGN]
     else:
-        candidates = [(elementwise, None)]
+        candidates = [(elementwise, None)]  # also for annotations that only name a kernel
     refused = ""
     for rule, cfg in candidates:
         sch = schedule_of(func)
@@ -64,7 +76,7 @@ def schedule_kernel(func: tirx.PrimFunc, machine: Machine) -> Scheduled:
         try:
             rule.apply(sch, block, numbers, machine, cfg)
         except (tvm.error.InternalError, RuntimeError, ValueError, StopIteration, IndexError) as error:
-            refused += f"; {rule.NAME} {cfg or ''} did not fit: {_last_line(error)}"
+            refused += f"; {' '.join([rule.NAME, str(cfg or '')]).strip()} did not fit: {_last_line(error)}"
             continue
         return Scheduled(sch.mod["main"], rule.NAME, f"analytic {cfg or ''}".strip() + refused)
     return Scheduled(func, "none", f"not scheduled{refused}")

@@ -34,18 +34,12 @@ class Config:
 
 def space(n: dict[str, int], machine: Machine) -> list[Config]:
     """Return at most a dozen configurations, the analytic choice first."""
-    v, pixels = machine.lanes, n["oh"] * n["ow"]
-    weight_bytes = 4 * n["ic"] * n["taps"] * n["ob"] * v
+    v, l1 = machine.lanes, machine.l1d_kib * 1024
     found = []
     for ob, ht, wt in tiles(n["ob"], n["oh"], n["ow"], machine)[:5]:
-        if pixels <= 196 and weight_bytes > 256 << 10 and n["ib"] > 1 and ht == 1:
-            # The weights of one pass stay in two thirds of L1 while all pixels use them.
-            budget = machine.l1d_kib * 1024 * 2 // 3
-            fit = [d for d in divisors(n["ib"]) if ob * d * n["taps"] * v * v * 4 <= budget] or [1]
-            found.append(Config(ob, ht, wt, 1, fit[-1]))
-            if fit[-1] // 2 in fit:
-                found.append(Config(ob, ht, wt, 1, fit[-1] // 2))
         rows = n["ow"] // wt if n["oh"] == 1 else n["oh"] // ht
+        if 4 * n["ic"] * n["taps"] * ob * v > l1 and n["ib"] > 1 and ht == 1:
+            found += _in_passes(n, machine, ob, wt, rows)
         wanted = max(1, ceil(n["x_bytes"] / (machine.l2_kib * 512)))
         chunk = 1
         if n["ob"] // ob >= 4:  # with few passes over x a piece in L2 gains nothing
@@ -56,33 +50,45 @@ def space(n: dict[str, int], machine: Machine) -> list[Config]:
     return found[:12]
 
 
+def _in_passes(n: dict[str, int], machine: Machine, ob: int, wt: int, rows: int) -> list[Config]:
+    """Return configurations for weights beyond L1: those of one pass stay there while the pixels of a chunk use them,
+    whose partial sums stay in a part of it too."""
+    v, l1 = machine.lanes, machine.l1d_kib * 1024
+    pixels = n["oh"] * n["ow"]
+    chunks = [d for d in divisors(rows, 4096) if 4 * ob * v * pixels // d <= l1 * 3 // 4]
+    passes = [d for d in divisors(n["ib"]) if 4 * ob * d * n["taps"] * v * v <= l1 * 2 // 3]
+    if not chunks or not passes or pixels // chunks[0] < 4 * wt:
+        return []
+    return [Config(ob, 1, wt, chunks[0], d) for d in reversed(passes[-2:])]
+
+
 def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, cfg: Config) -> None:
     """Schedule the kernel around ``block``. Order matters: parallel before decompose_reduction."""
     out = inline_tail(sch, block)
     batch, o, p, i, co, kh, kw, ci = sch.get_loops(block)
     oo, oi = sch.split(o, [None, cfg.ob])
     h, hi, w, wi = sch.split(p, [n["oh"] // cfg.ht, cfg.ht, n["ow"] // cfg.wt, cfg.wt])
+    if n["oh"] == 1:
+        hc, w = sch.split(w, [cfg.chunk, None])
+    else:
+        hc, h = sch.split(h, [cfg.chunk, None])
     if cfg.pass_blocks:
         cc, ck = sch.split(co, [None, cfg.pass_blocks])
-        sch.reorder(batch, oo, cc, h, w, ck, kh, kw, ci, hi, wi, oi, i)
+        sch.reorder(batch, hc, oo, cc, h, w, ck, kh, kw, ci, hi, wi, oi, i)
         sch.reverse_compute_at(out, oo)
-        outer, first = [batch, oo], cc
+        first = cc
     else:
-        if n["oh"] == 1:
-            hc, w = sch.split(w, [cfg.chunk, None])
-        else:
-            hc, h = sch.split(h, [cfg.chunk, None])
         # wi outside oi: one broadcast lives at a time and the ob weight vectors stay, so nothing spills.
         sch.reorder(batch, hc, oo, h, w, co, kh, kw, ci, hi, wi, oi, i)
         sch.set_scope(block, 0, "local")
         sch.reverse_compute_at(out, w)
-        outer, first = [batch, hc, oo], co
+        first = co
     sch.vectorize(i)
     for loop in (hi, wi, oi):
         sch.unroll(loop)
     for pad in pads(sch):
         copy_pad(sch, pad, machine.lanes)
-    sch.parallel(sch.fuse(*outer))
+    sch.parallel(sch.fuse(batch, hc, oo))
     inner = 8  # co, kh, kw, ci, hi, wi, oi, i
     keep = len(sch.get_loops(block)) - inner
     init = sch.decompose_reduction(block, first)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import gcd, prod
 
 import numpy as np
 import tvm
 from tvm import relax
 
-from ..kernels import conv2d, depthwise, matmul, packing
+from ..kernels import conv2d, depthwise, matmul, packing, winograd
 from ..kernels.spatial import Window
-from .layout_walk import INJECTIVE, OUT_FUSABLE, Pending, Value, Walk, constant, per_channel, shape_of
+from .choose_conv import winograd_tile
+from .layout_walk import INJECTIVE, OPAQUE, OUT_FUSABLE, Pending, Value, Walk, constant, per_channel, shape_of
 
 FIRST_LAYER_CHANNELS = 4  # up to this many input channels a convolution reads plain pixels
 DENSE_GROUPS = 4  # up to this many ragged groups are cheaper as one convolution with zeros than as plain loops
+
+Emitter = Callable[[np.ndarray, np.ndarray], relax.Expr]  # weights, bias -> the kernel's output
 
 
 def ints(values: Iterable) -> tuple[int, ...]:
@@ -96,32 +99,77 @@ def linear_conv(walk: Walk, x: Value, w: np.ndarray, win: Window, groups: int, o
             walk.note(f"{walk.name}: {groups} groups of {c // groups} channels are not whole blocks of {v}")
             return None
         w, groups = _dense(w, groups), 1
-    is_depthwise = groups > 1 and c == groups == o
     walk.settle(x)
     is_first = x.image is None and c <= FIRST_LAYER_CHANNELS and groups == 1 and win.spread == (1, 1)
     source = x if is_first else walk.packed(x)
+    if groups > 1 and c == groups == o:
+        emit = _depthwise_emitter(walk, source, win)
+    elif is_first:
+        emit = _first_emitter(walk, source, win)
+    elif out[0] == 1 and groups == 1 and (m := winograd_tile(win, c, o, walk.machine)):
+        emit = _winograd_emitter(walk, source, win, m)
+    else:
+        emit = _direct_emitter(walk, source, win, groups)
+    pending = Pending(w.astype("float32"), np.zeros(o, "float32"), emit, (walk.name,))
+    return Value(out, image=out[1:], pending=pending, name=walk.name)
+
+
+def _depthwise_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
+    blocks = shape_of(source.expr)[1]
 
     def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
-        if is_depthwise:
-            packed_w = depthwise.pack_depthwise_weights(weights, v, shape_of(source.expr)[1])
-            fn, hint, blocks = depthwise.f32_depthwise, "depthwise", shape_of(source.expr)[1]
-            te_fn = lambda *t: fn(*t, win)  # noqa: E731
-        else:
-            blocks = blocks_for(o, v)
-            ci = c if is_first else v
-            if groups == 1 and not is_first:
-                weights = _pad_inputs(weights, shape_of(source.expr)[1] * v)
-            packed_w = conv2d.pack_conv_weights(weights, v, blocks, ci, groups)
-            hint = "conv2d"
-            if is_first:
-                te_fn = lambda *t: conv2d.f32_conv2d_first(*t, win)  # noqa: E731
-            else:
-                te_fn = lambda *t: conv2d.f32_conv2d(*t, win, groups)  # noqa: E731
-        b = constant(conv2d.pack_vector(bias, v, blocks))
-        return walk.emit(te_fn, source.expr, constant(packed_w), b, hint=hint, pattern=OUT_FUSABLE)
+        packed = depthwise.pack_depthwise_weights(weights, walk.lanes, blocks)
+        fn = lambda x, w, b: depthwise.f32_depthwise(x, w, b, win)  # noqa: E731
+        return _emit_conv(walk, fn, source, constant(packed), bias, blocks, "depthwise")
 
-    pending = Pending(w.astype("float32"), np.zeros(o, "float32"), emit)
-    return Value(out, image=out[1:], pending=pending, name=walk.name)
+    return emit
+
+
+def _first_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
+    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
+        blocks = blocks_for(len(weights), walk.lanes)
+        packed = conv2d.pack_conv_weights(weights, walk.lanes, blocks, weights.shape[1])
+        fn = lambda x, w, b: conv2d.f32_conv2d_first(x, w, b, win)  # noqa: E731
+        return _emit_conv(walk, fn, source, constant(packed), bias, blocks, "conv2d")
+
+    return emit
+
+
+def _direct_emitter(walk: Walk, source: Value, win: Window, groups: int) -> Emitter:
+    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
+        blocks = blocks_for(len(weights), walk.lanes)
+        packed = _pack_direct(walk, source, weights, blocks, groups)
+        fn = lambda x, w, b: conv2d.f32_conv2d(x, w, b, win, groups)  # noqa: E731
+        return _emit_conv(walk, fn, source, constant(packed), bias, blocks, "conv2d")
+
+    return emit
+
+
+def _winograd_emitter(walk: Walk, source: Value, win: Window, m: int) -> Emitter:
+    """The package holds the 3x3 kernels; a kernel that reads nothing but weights transforms them once, at open."""
+
+    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
+        blocks = blocks_for(len(weights), walk.lanes)
+        packed = constant(_pack_direct(walk, source, weights, blocks, 1))
+        transform = lambda w: winograd.transform_weights(w, m)  # noqa: E731
+        u = walk.emit(transform, packed, hint="winograd_weights", pattern=OPAQUE, name="weights")
+        fn = lambda x, w, b: winograd.f32_conv2d_winograd(x, w, b, win, m)  # noqa: E731
+        return _emit_conv(walk, fn, source, u, bias, blocks, "winograd")
+
+    return emit
+
+
+def _pack_direct(walk: Walk, source: Value, weights: np.ndarray, blocks: int, groups: int) -> np.ndarray:
+    if groups == 1:
+        weights = _pad_inputs(weights, shape_of(source.expr)[1] * walk.lanes)
+    return conv2d.pack_conv_weights(weights, walk.lanes, blocks, walk.lanes, groups)
+
+
+def _emit_conv(
+    walk: Walk, fn: Callable, source: Value, weights: relax.Expr, bias: np.ndarray, blocks: int, hint: str
+) -> relax.Expr:
+    b = constant(conv2d.pack_vector(bias, walk.lanes, blocks))
+    return walk.emit(fn, source.expr, weights, b, hint=hint, pattern=OUT_FUSABLE)
 
 
 def _pad_inputs(w: np.ndarray, channels: int) -> np.ndarray:
@@ -163,7 +211,7 @@ def _phases(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
         shuffle = lambda t: packing.pixel_shuffle(t, (h, wd), (kh, kw), blocks)  # noqa: E731
         return walk.emit(shuffle, phases, hint="pixel_shuffle", pattern=INJECTIVE)
 
-    pending = Pending(w.transpose(1, 0, 2, 3).astype("float32"), np.zeros(o, "float32"), emit)
+    pending = Pending(w.transpose(1, 0, 2, 3).astype("float32"), np.zeros(o, "float32"), emit, (walk.name,))
     return Value(out, image=out[1:], pending=pending, name=walk.name)
 
 
@@ -176,7 +224,7 @@ def batch_norm_handler(walk: Walk, call: tvm.ir.Call) -> list[Value] | None:
     if any(a is None for a in (gamma, beta, mean, var)):
         return None
     k = gamma / np.sqrt(var + np.float32(call.attrs.epsilon))
-    folded = x.pending.scaled(k).shifted(beta - mean * k)
+    folded = x.pending.scaled(k).shifted(beta - mean * k).named(walk.name)
     folded_value = Value(x.shape, image=x.image, pending=folded, name=walk.name)
     return [folded_value, walk.value(call.args[3]), walk.value(call.args[4])]  # running mean and variance stay
 
@@ -200,7 +248,7 @@ def fold_constant(walk: Walk, op: str, call: tvm.ir.Call) -> Value | None:
         "relax.multiply": lambda p: p.scaled(vector),
         "relax.divide": lambda p: p.scaled(1 / vector),
     }[op](v.pending)
-    return Value(v.shape, image=v.image, pending=pending, name=walk.name)
+    return Value(v.shape, image=v.image, pending=pending.named(walk.name), name=walk.name)
 
 
 def matmul_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
@@ -232,10 +280,11 @@ def _weights_matmul(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -
         if rows == 1:
             y = walk.emit(lambda *t: matmul.f32_gemv(*t, n), a, packed_w, b, hint="gemv", pattern=OUT_FUSABLE)
         else:
-            y = walk.emit(matmul.f32_gemm, a, packed_w, b, hint="gemm", pattern=OUT_FUSABLE)
+            name = "padded" if n % v else None  # more columns than the tensor has
+            y = walk.emit(matmul.f32_gemm, a, packed_w, b, hint="gemm", pattern=OUT_FUSABLE, name=name)
             if n % v:
                 y = walk.emit(lambda t: packing.crop_columns(t, n), y, hint="crop", pattern=INJECTIVE)
         return walk.reshaped(y, out)
 
-    pending = Pending(w.astype("float32"), np.zeros(n, "float32"), emit, last=True)
+    pending = Pending(w.astype("float32"), np.zeros(n, "float32"), emit, (walk.name,), last=True)
     return Value(out, pending=pending, name=walk.name)

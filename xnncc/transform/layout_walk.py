@@ -38,12 +38,17 @@ class Pending:
     weights: np.ndarray
     bias: np.ndarray
     emit: Callable[[np.ndarray, np.ndarray], relax.Expr]
+    names: tuple[str, ...]  # tensors of the model that it completes, its own last
     last: bool = False  # output channels are the last axis of weights and of the value
 
     def scaled(self, k: np.ndarray) -> Pending:
         """Return the operator times ``k`` [O]."""
         shape = (1,) * (self.weights.ndim - 1) + (-1,) if self.last else (-1,) + (1,) * (self.weights.ndim - 1)
         return replace(self, weights=self.weights * k.reshape(shape), bias=self.bias * k)
+
+    def named(self, name: str) -> Pending:
+        """Return the operator as the one that computes tensor ``name`` now."""
+        return replace(self, names=(*self.names, name))
 
     def shifted(self, b: np.ndarray) -> Pending:
         """Return the operator plus ``b`` [O]."""
@@ -72,7 +77,8 @@ class Walk:
     env: dict[relax.Var, Value] = field(default_factory=dict)
     uses: dict[relax.Var, int] = field(default_factory=dict)
     name: str = ""
-    sources: dict[str, str] = field(default_factory=dict)  # variable name -> name of the model's tensor
+    sources: dict[str, tuple[str, ...]] = field(default_factory=dict)  # variable name -> tensors it completes
+    completes: tuple[str, ...] = ()  # tensors folded into what is being emitted, its own last
     packed_values: dict[str, tuple[tuple[int, ...], int]] = field(default_factory=dict)  # var name -> NCHW shape, v
     notes: list[str] = field(default_factory=list)
     aliased: set[relax.Var] = field(default_factory=set)  # buffers that are already a part of a concatenation
@@ -97,17 +103,17 @@ class Walk:
         """Emit TE function ``fn`` of ``args`` as a kernel of its own; its variable gets the name of the tensor."""
         call = self.builder.call_te(fn, *args, primfunc_name_hint=hint, primfunc_attrs={"op_pattern": pattern})
         var = self.builder.emit(call, name or self.name)
-        self.sources[var.name] = name or self.name
+        self.sources[var.name] = (*self.completes, *([name or self.name] if name or not self.completes else []))
         return var
 
     def settle(self, v: Value) -> Value:
         """Emit ``v`` if it was pending."""
         if v.pending is not None:
-            reader, self.name = self.name, v.name
+            reader, self.name, self.completes = self.name, v.name, v.pending.names
             v.expr = v.pending.emit(v.pending.weights, v.pending.bias)
             v.pending = None
             self.remember(v)
-            self.name = reader
+            self.name, self.completes = reader, ()
         return v
 
     def packed(self, v: Value) -> Value:
@@ -144,7 +150,7 @@ class Walk:
     def relax_op(self, expr: relax.Expr) -> relax.Var:
         """Emit a Relax operator as it is, under the tensor's name."""
         var = self.builder.emit(expr, self.name)
-        self.sources[var.name] = self.name
+        self.sources[var.name] = (self.name,)
         return var
 
     def reshaped(self, expr: relax.Expr, shape: tuple[int, ...]) -> relax.Expr:
@@ -164,7 +170,7 @@ class Walk:
             root = bound.args[0]
         is_free = isinstance(root, relax.Var) and root not in self.aliased
         if not is_free or self.builder.lookup_binding(root) is None:
-            expr = root = self.emit(packing.copy, expr, hint="copy", pattern=OPAQUE)
+            expr = root = self.emit(packing.copy, expr, hint="copy", pattern=OPAQUE, name="copied")
         self.aliased.add(root)
         return expr
 

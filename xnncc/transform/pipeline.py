@@ -46,8 +46,7 @@ def lower_graph(mod: tvm.IRModule, machine: Machine, target: tvm.target.Target) 
         legal = tvm.ir.transform.Sequential([make() for make in LEGALISE])(planned.mod)
         fused, names = fuse_kernels(legal)
     sources = {
-        var: tuple(dict.fromkeys(planned.sources[n] for n in inner if n in planned.sources))
-        for var, inner in names.items()
+        var: tuple(dict.fromkeys(s for n in inner for s in planned.sources.get(n, ()))) for var, inner in names.items()
     }
     packed = {var: planned.packed[inner[-1]] for var, inner in names.items() if inner and inner[-1] in planned.packed}
     return LoweredGraph(fused, sources, packed, planned.notes)

@@ -46,7 +46,7 @@ class Planned:
     """The module over packed tensors, and what its variables stand for."""
 
     mod: tvm.IRModule
-    sources: dict[str, str]  # variable name -> name of the model's tensor
+    sources: dict[str, tuple[str, ...]]  # variable name -> tensors of the model that it completes, its own last
     packed: dict[str, tuple[tuple[int, ...], int]]  # variable name -> logical NCHW shape, lanes
     notes: tuple[str, ...]
 

@@ -42,6 +42,7 @@ class Network {
 
   constructor(c, weights) {
     this.#c = c;
+    c._initialize?.(); // there when zig linked the module
     const package_ = this.#allocate(weights.byteLength); // stays: the weights are read in place
     new Uint8Array(c.memory.buffer).set(weights, package_);
     const graph = c.__indirect_function_table.grow(1);

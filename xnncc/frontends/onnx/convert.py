@@ -7,6 +7,7 @@ branches are computed and ``where`` chooses, which needs outputs of equal shape.
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap, Counter
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
@@ -24,9 +25,11 @@ from ..network import NetworkBuilder, dtype_of, shape_of
 from . import fold
 from .node import Node, Refused, Value, label_of, operator_of
 from .operators import CONVERTERS
+from .shapes import MAX_ELEMENTS
 
 Scope = MutableMapping[str, "Value | _Skipped"]
-_TVM_ERRORS = (ValueError, TypeError, RuntimeError, IndexError, tvm.error.InternalError)
+# What TVM and numpy raise about operands that do not fit; a subclass of RuntimeError is TVM's own.
+_MISFITS = (ValueError, TypeError, RuntimeError, IndexError, ArithmeticError)
 
 
 class _Skipped:
@@ -116,12 +119,14 @@ class GraphConverter:
     def _converted(self, proto: onnx.NodeProto, values: list[Value | None]) -> list[Value]:
         if operator_of(proto) not in CONVERTERS:
             raise Refused("the operator is not supported")
-        node = Node(proto, self._opset, values, self._build, lambda name: self._uses[name])
         try:
+            node = Node(proto, self._opset, values, self._build, lambda name: self._uses[name])
             result = CONVERTERS[operator_of(proto)](node)
             results: list[Any] = list(result) if isinstance(result, list | tuple) else [result]
             results = [self._build.emit(e) if isinstance(e, Expr) else e for e in results]
-        except _TVM_ERRORS as error:
+        except MemoryError:
+            raise Refused("it needs more memory than there is") from None
+        except _MISFITS as error:
             raise Refused(f"operands {_operands(values)} do not fit ({_first_line(error)})") from error
         if unread := node.unread():
             raise Refused(f"attribute {', '.join(repr(a) for a in unread)} is not supported")
@@ -129,11 +134,14 @@ class GraphConverter:
             if value is None and name and self._uses[name]:
                 raise Refused(f"output '{name}' is not supported")
             if isinstance(value, Expr):
+                _check_size(value)
                 self._build.rename(value, name)
         return results + [SKIPPED] * (len(proto.output) - len(results))  # type: ignore[return-value]
 
     def _if(self, proto: onnx.NodeProto, condition: Value | _Skipped | None, scope: Scope) -> Sequence[Value]:
         branches = {a.name: a.g for a in proto.attribute}
+        if not {"then_branch", "else_branch"} <= set(branches):
+            raise Refused("it does not have both branches")
         if isinstance(condition, np.ndarray):
             taken = branches["then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"]
             return self._run(taken, ChainMap({}, scope))  # type: ignore[arg-type]
@@ -153,6 +161,11 @@ class GraphConverter:
 
 
 _AGAIN = "The file is damaged or not sorted; export it again."
+
+
+def _check_size(value: Expr) -> None:
+    if math.prod(shape_of(value)) > MAX_ELEMENTS:
+        raise Refused(f"its result {list(shape_of(value))} has more than {MAX_ELEMENTS} elements")
 
 
 def _sentence(label: str, refused: Refused) -> str:

@@ -19,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 
 from .node import Refused
 from .preflight import RANDOM
-from .shapes import SUPPORTED_DTYPES, numpy_dtype
+from .shapes import SUPPORTED_DTYPES, dtype_words, numpy_dtype
 
 SMALL_BYTES = 4096
 MAX_BYTES = 2**30  # of one constant: more is a broken or hostile model
@@ -47,8 +47,7 @@ def constant_of(proto: onnx.NodeProto) -> np.ndarray:
 def array_of(tensor: onnx.TensorProto) -> np.ndarray:
     """Return a weight as numpy; refuses dtypes that cannot be built, bytes that do not fill the shape."""
     if not numpy_dtype(tensor.data_type):
-        found = onnx.TensorProto.DataType.Name(tensor.data_type).lower() if tensor.data_type < 32 else "unknown"
-        raise Refused(f"dtype {found} of tensor '{tensor.name}' is not supported", _dtypes())
+        raise Refused(f"dtype {dtype_words(tensor.data_type)} of tensor '{tensor.name}' is not supported", _dtypes())
     if any(dim < 0 for dim in tensor.dims):
         raise Refused(f"tensor '{tensor.name}' has a negative dimension: {list(tensor.dims)}")
     try:

@@ -36,6 +36,19 @@ def label_of(proto: onnx.NodeProto) -> str:
     return f"node of tensor '{output}' ({operator_of(proto)})"
 
 
+def _check_attribute_types(proto: onnx.NodeProto, opset: int) -> None:
+    """Refuse attributes of another type than the standard gives them, as damaged files have them."""
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    if not onnx.defs.has(proto.op_type, domain=domain, max_inclusive_version=opset):
+        return
+    known = onnx.defs.get_schema(proto.op_type, opset, domain).attributes
+    for attribute in proto.attribute:
+        if attribute.name in known and attribute.type != int(known[attribute.name].type):
+            kinds = onnx.AttributeProto.AttributeType.Name
+            found, expected = (kinds(int(t)).lower() for t in (attribute.type, known[attribute.name].type))
+            raise Refused(f"attribute '{attribute.name}' has type {found}, the standard says {expected}")
+
+
 class Node:
     """One operator: inputs as constants or expressions, attributes with defaults, and ways to emit Relax.
 
@@ -53,6 +66,7 @@ class Node:
         self.proto, self.opset, self.values, self.build = proto, opset, values, build
         self._used = used
         self._attributes = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
+        _check_attribute_types(proto, opset)
         self._read: set[str] = set()
 
     # Attributes

@@ -16,6 +16,7 @@ from ..network import shape_of
 from .node import Node, Refused
 from .registry import converter
 from .resize_tables import (
+    BEFORE_OPSET_11,
     COORDINATES,
     ROUNDINGS,
     AxisMap,
@@ -26,6 +27,7 @@ from .resize_tables import (
     nearest_taps,
 )
 
+MAX_OUT = 2**20  # elements of a resized dimension: its tables are made here
 MAX_UNROLLED_TAPS = 16  # of one output element in one kernel; wider filters go axis by axis
 
 
@@ -34,7 +36,7 @@ def resize(n: Node) -> Expr:
     if n.opset < 11:
         scales = [float(s) for s in n.const(1, "scales").reshape(-1)]
         mode = n.choice("mode", "nearest", ("nearest", "linear"))
-        return _resized(n, _by_scales(n, scales, "asymmetric"), mode, "floor")
+        return _resized(n, _by_scales(n, scales, "asymmetric"), mode, BEFORE_OPSET_11)
     mode = n.choice("mode", "nearest", ("nearest", "linear", "cubic"))
     coordinates = n.choice("coordinate_transformation_mode", "half_pixel", COORDINATES)
     rounding = n.choice("nearest_mode", "round_prefer_floor", ROUNDINGS)
@@ -45,16 +47,19 @@ def resize(n: Node) -> Expr:
 
 @converter("Upsample")
 def upsample(n: Node) -> Expr:
-    """Resize's ancestor: asymmetric coordinates, floor."""
+    """Resize's ancestor: asymmetric coordinates."""
     scales = n.attr("scales") if n.has_attr("scales") else [float(s) for s in n.const(1, "scales").reshape(-1)]
     mode = n.choice("mode", "nearest", ("nearest", "linear"))
-    return _resized(n, _by_scales(n, scales, "asymmetric"), mode, "floor")
+    return _resized(n, _by_scales(n, scales, "asymmetric"), mode, BEFORE_OPSET_11)
 
 
 def _by_scales(n: Node, scales: list[float], coordinates: str) -> list[AxisMap]:
     if len(scales) != n.rank() or min(scales, default=1) <= 0:
         raise Refused(f"scales {scales} do not fit input {list(n.shape())}")
-    return [AxisMap(size, _scaled(size, s), s, coordinates) for size, s in zip(n.shape(), scales, strict=True)]
+    maps = [AxisMap(size, _scaled(size, s), s, coordinates) for size, s in zip(n.shape(), scales, strict=True)]
+    if any(not 1 <= a.out <= MAX_OUT for a in maps):
+        raise Refused(f"{list(n.shape())} would become {[a.out for a in maps]}")
+    return maps
 
 
 def _scaled(size: int, scale: float) -> int:
@@ -81,7 +86,7 @@ def _axis_maps(n: Node, axes: list[int], coordinates: str, policy: str) -> list[
     for i, axis in enumerate(axes):
         scale = float(ratios[i]) if sizes else float(scales[i])
         out = sizes[i] if sizes else _scaled(shape[axis], scale)
-        if out < 1 or scale <= 0:
+        if not 1 <= out <= MAX_OUT or scale <= 0:
             raise Refused(f"dimension {axis} of {list(shape)} would become {out}")
         maps[axis] = AxisMap(shape[axis], out, scale, coordinates, (float(roi[0][i]), float(roi[1][i])))
     return maps
@@ -102,13 +107,16 @@ def _resized(n: Node, maps: list[AxisMap], mode: str, rounding: str) -> Expr:
     if exclude and mode == "linear" and not antialias:
         raise Refused("exclude_outside=1 with mode 'linear' is not supported", "Use mode 'cubic'.")
     taps: dict[int, Taps] = {}
+    cropped = any(a.coordinates == "tf_crop_and_resize" for a in maps)
+    if not cropped and all(a.out == a.size for a in maps):
+        return n.expr(0)  # by the standard a scale of 1.1 would still move elements; onnxruntime copies
     for axis, a in enumerate(maps):
         if a.scale == 1 and a.out == a.size and a.coordinates != "tf_crop_and_resize":
             continue
         if mode == "nearest":
             taps[axis] = nearest_taps(a, rounding)
         elif antialias:
-            taps[axis] = antialias_taps(a, mode, coefficient)
+            taps[axis] = antialias_taps(a, mode, coefficient, exclude)
         else:
             taps[axis] = linear_taps(a) if mode == "linear" else cubic_taps(a, coefficient, exclude)
     return _tabled(n, taps, mode, fill)

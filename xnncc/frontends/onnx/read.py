@@ -25,6 +25,8 @@ def read_onnx(path: Path) -> onnx.ModelProto:
     model = _parse(path)
     if not model.graph.node and not model.graph.output:
         raise BadModel(f"{path}", f"not an ONNX model, it looks like {looks_like(path)}", "Give an .onnx file.")
+    if not _is_text(model.graph):
+        raise BadModel(f"{path}", "a name in it is not text (UTF-8)", "Download or export the model again.")
     if not model.graph.output:
         raise BadModel(f"{path}", "the graph has no output", "Export the model again.")
     if model.graph.sparse_initializer:
@@ -56,6 +58,21 @@ def _parse(path: Path) -> onnx.ModelProto:
         next_step = "Give an .onnx file." if found != "binary data" else "Download or export the model again."
         why = "cut off or damaged" if found == "binary data" else f"not an ONNX model, it looks like {found}"
         raise BadModel(f"{path}", why, next_step) from error
+
+
+def _is_text(graph: onnx.GraphProto) -> bool:
+    """Return whether all names are strings: protobuf hands over damaged ones as bytes, or raises."""
+    try:
+        names = [v.name for v in (*graph.input, *graph.output, *graph.initializer)]
+        for node in graph.node:
+            names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+            for attribute in node.attribute:
+                names.append(attribute.name)
+                if attribute.type == onnx.AttributeProto.GRAPH and not _is_text(attribute.g):
+                    return False
+        return all(isinstance(name, str) for name in names)
+    except UnicodeDecodeError:
+        return False
 
 
 def _load_external_data(model: onnx.ModelProto, path: Path) -> None:

@@ -17,6 +17,7 @@ COORDINATES = (
     "tf_half_pixel_for_nn", "tf_crop_and_resize",
 )  # fmt: skip
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+BEFORE_OPSET_11 = "before opset 11"  # nearest had no mode then: ceil when shrinking, floor otherwise, in onnxruntime
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ def nearest_taps(a: AxisMap, rounding: str) -> Taps:
     if a.scale == 1 and a.out == a.size and a.coordinates != "tf_crop_and_resize":
         x = np.arange(a.out, dtype="float32")
     half = np.float32(0.5)
+    if rounding == BEFORE_OPSET_11:
+        rounding = "ceil" if a.scale < 1 else "floor"
     rounded = {
         "round_prefer_floor": np.ceil(x - half), "round_prefer_ceil": np.floor(x + half),
         "floor": np.floor(x), "ceil": np.ceil(x),
@@ -105,10 +108,10 @@ def cubic_taps(a: AxisMap, coefficient: float, exclude_outside: bool) -> Taps:
     return _bounded(a, low.astype("int64")[:, None] + offsets, weight, exclude_outside, positions)
 
 
-def antialias_taps(a: AxisMap, mode: str, coefficient: float) -> Taps:
+def antialias_taps(a: AxisMap, mode: str, coefficient: float, exclude_outside: bool) -> Taps:
     """Return as many taps as the widened filter has: when shrinking it is stretched by 1 / scale.
 
-    Taps outside of the input have no weight and the rest is normalised, as in onnxruntime and Pillow.
+    The weights are normalised before those outside of the input go to its edge, or are dropped.
     """
     positions = source_positions(a).astype("float64")
     stretch = max(1.0 / a.scale, 1.0)
@@ -117,7 +120,7 @@ def antialias_taps(a: AxisMap, mode: str, coefficient: float) -> Taps:
     index = low[:, None] + np.arange(int(np.ceil(2 * radius)) + 2)
     distance = np.abs(index - positions[:, None]) / stretch
     weight = np.clip(1 - distance, 0, None) if mode == "linear" else _cubic(distance, coefficient)
-    return _bounded(a, index, weight, True, positions)
+    return _bounded(a, index, weight / weight.sum(1, keepdims=True), exclude_outside, positions)
 
 
 def _cubic(distance: np.ndarray, a: float) -> np.ndarray:

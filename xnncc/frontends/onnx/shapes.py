@@ -61,6 +61,12 @@ def numpy_dtype(elem_type: int) -> str:
     return name if name in SUPPORTED_DTYPES else ""
 
 
+def dtype_words(elem_type: int) -> str:
+    """Return what ONNX calls an element type, for messages."""
+    names = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
+    return names.get(elem_type, f"{elem_type} (unknown)")
+
+
 def _declared_inputs(path: Path, graph: onnx.GraphProto) -> list[_Declared]:
     weights = {tensor.name for tensor in graph.initializer}
     declared: list[_Declared] = []
@@ -76,8 +82,7 @@ def _declared_inputs(path: Path, graph: onnx.GraphProto) -> list[_Declared]:
         tensor = value.type.tensor_type
         dtype = numpy_dtype(tensor.elem_type)
         if not dtype:
-            found = onnx.TensorProto.DataType.Name(tensor.elem_type).lower() if tensor.elem_type < 32 else "unknown"
-            why = f"input '{value.name}' has dtype {found}"
+            why = f"input '{value.name}' has dtype {dtype_words(tensor.elem_type)}"
             raise UnsupportedModel(f"{path}", why, f"Supported: {', '.join(SUPPORTED_DTYPES)}.")
         dims = tuple(_dim(d) for d in tensor.shape.dim) if tensor.HasField("shape") else None
         declared.append(_Declared(value.name, dims, dtype))

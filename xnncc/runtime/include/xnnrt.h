@@ -25,6 +25,7 @@
  *   never run at the same time may share one arena; nothing in it has to survive between two xnnrt_run.
  * - Weights are read in place: from the mapped file, or from the caller's package, which must stay unchanged until
  *   xnnrt_close. A package in memory whose address is not a multiple of 64 works, but its weights are copied at open.
+ * - What some kernels read instead of stored weights (transformed 3x3 kernels) is made at open, in memory from malloc.
  *
  * THREADS
  * - A net has a pool of options.threads threads: the one that calls xnnrt_run and threads - 1 workers that are started

@@ -70,6 +70,22 @@ static xnnrt_status prepare_arena(xnnrt_net *net, const xnnrt_options *options) 
     return XNNRT_OK;
 }
 
+/* Let the graph turn the weights into what the kernels read: once, now, so that the package stays small. */
+static xnnrt_status prepare_weights(xnnrt_net *net) {
+    if (net->package.prepared_bytes == 0) {
+        return XNNRT_OK;
+    }
+    net->prepared = xnnrt_allocate(net->package.prepared_bytes);
+    XNNRT_REQUIRE(net->prepared != NULL, XNNRT_NO_MEMORY);
+    int last = net->package.input_count + net->package.output_count;
+    net->io[last] = (int64_t)((uint64_t)(uintptr_t)net->prepared - (uint64_t)(uintptr_t)net->arena);
+    xnnrt_thread *before = xnnrt_this_thread();
+    XNNRT_REQUIRE(xnnrt_set_this_thread(&net->pool.thread[0]), XNNRT_NO_MEMORY);
+    int32_t result = net->graph(net->weights, net->prepared, NULL, -2, 0);
+    xnnrt_set_this_thread(before);
+    return result == 0 ? XNNRT_OK : XNNRT_KERNEL_FAILED;
+}
+
 /* Everything that open does once the package is in memory. What it has got when it fails is in *net. */
 static xnnrt_status prepare(xnnrt_net *net, const void *bytes, size_t size, const xnnrt_options *options) {
     static const xnnrt_options defaults = {0, NULL, 0, 0};
@@ -84,7 +100,8 @@ static xnnrt_status prepare(xnnrt_net *net, const void *bytes, size_t size, cons
         XNNRT_REQUIRE(net->own_weights != NULL, XNNRT_NO_MEMORY);
         net->weights = memcpy(net->own_weights, net->weights, net->package.weights_bytes);
     }
-    net->io = xnnrt_allocate(sizeof(int64_t) * (size_t)(net->package.input_count + net->package.output_count));
+    size_t tensors = (size_t)(net->package.input_count + net->package.output_count);
+    net->io = xnnrt_allocate(sizeof(int64_t) * (tensors + 1));
     XNNRT_REQUIRE(net->io != NULL, XNNRT_NO_MEMORY);
     status = prepare_arena(net, options);
     XNNRT_REQUIRE(status == XNNRT_OK, status);
@@ -94,7 +111,7 @@ static xnnrt_status prepare(xnnrt_net *net, const void *bytes, size_t size, cons
         net->pool.threads = 0;
         return XNNRT_THREAD_REFUSED;
     }
-    return XNNRT_OK;
+    return prepare_weights(net);
 }
 
 static xnnrt_net *new_net(xnnrt_graph graph) {
@@ -159,5 +176,6 @@ void xnnrt_close(xnnrt_net *net) {
     xnnrt_release(net->io);
     xnnrt_release(net->own_arena);
     xnnrt_release(net->own_weights);
+    xnnrt_release(net->prepared);
     xnnrt_release(net);
 }

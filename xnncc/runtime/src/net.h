@@ -11,7 +11,8 @@ struct xnnrt_net {
     xnnrt_package package;
     const uint8_t *weights; /* 64-byte aligned */
     uint8_t *arena;         /* 64-byte aligned: planned buffers, then the scratch of each thread */
-    int64_t *io;            /* [input_count + output_count] */
+    uint8_t *prepared;      /* what the graph made of the weights at open, or null */
+    int64_t *io;            /* [input_count + output_count + 1]: the last one is prepared */
     int running;            /* 1 while a thread is inside xnnrt_run */
     int has_key;
     xnnrt_pool pool;

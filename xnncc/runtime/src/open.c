@@ -19,7 +19,7 @@ enum { ENTRY_STORED = 24, ENTRY_DECODED = 32, FLAG_REQUIRED = 1, ENCODING_RAW = 
 #define KIND_WGHT 0x54484757u /* "WGHT" */
 /* Section 5: META. */
 enum { META_BYTES = 48, META_ARENA = 0, META_SCRATCH = 8, META_OPS = 16, META_INPUTS = 20, META_OUTPUTS = 24 };
-enum { META_STRINGS = 28, META_MODEL = 32, META_TARGET = 36, META_RESERVED = 40 };
+enum { META_STRINGS = 28, META_MODEL = 32, META_TARGET = 36, META_PREPARED = 40 };
 enum { TENSOR_BYTES = 80, TENSOR_NAME = 0, TENSOR_DTYPE = 4, TENSOR_RANK = 8, TENSOR_RESERVED = 12, TENSOR_DIMS = 16 };
 /* Section 8: limits. */
 enum { MAX_SECTIONS = 64, MAX_TENSORS = 1024, MAX_STRINGS = 1 << 20 };
@@ -178,9 +178,10 @@ static xnnrt_status check_meta(xnnrt_package *package, const uint8_t *meta, size
     uint64_t arena = read_u64(meta + META_ARENA), scratch = read_u64(meta + META_SCRATCH);
     uint32_t ops = read_u32(meta + META_OPS), strings_bytes = read_u32(meta + META_STRINGS);
     uint32_t inputs = read_u32(meta + META_INPUTS), outputs = read_u32(meta + META_OUTPUTS);
+    uint64_t prepared = read_u64(meta + META_PREPARED);
     XNNRT_REQUIRE(arena <= MAX_BYTES && scratch <= MAX_BYTES && ops <= INT32_MAX, XNNRT_MALFORMED);
+    XNNRT_REQUIRE(prepared <= MAX_BYTES, XNNRT_MALFORMED);
     XNNRT_REQUIRE(inputs <= MAX_TENSORS && outputs <= MAX_TENSORS, XNNRT_MALFORMED);
-    XNNRT_REQUIRE(all_zero(meta + META_RESERVED, META_BYTES - META_RESERVED), XNNRT_MALFORMED);
     size_t tensors = (size_t)inputs + outputs, before_strings = META_BYTES + tensors * TENSOR_BYTES;
     XNNRT_REQUIRE(before_strings <= bytes && bytes - before_strings == strings_bytes, XNNRT_MALFORMED);
     const uint8_t *records = meta + META_BYTES, *strings = meta + before_strings;
@@ -193,11 +194,12 @@ static xnnrt_status check_meta(xnnrt_package *package, const uint8_t *meta, size
         xnnrt_status status = check_tensor(record);
         XNNRT_REQUIRE(status == XNNRT_OK, status);
     }
-    XNNRT_REQUIRE(arena <= SIZE_MAX / 4 && scratch <= SIZE_MAX / 4, XNNRT_TOO_LARGE);
+    XNNRT_REQUIRE(arena <= SIZE_MAX / 4 && scratch <= SIZE_MAX / 4 && prepared <= SIZE_MAX / 4, XNNRT_TOO_LARGE);
     package->records = records;
     package->strings = (const char *)strings;
     package->arena_bytes = arena == 0 ? XNNRT_ALIGNMENT : xnnrt_align((size_t)arena);
     package->thread_scratch_bytes = xnnrt_align((size_t)scratch);
+    package->prepared_bytes = xnnrt_align((size_t)prepared);
     package->op_count = (int32_t)ops;
     package->input_count = (int32_t)inputs;
     package->output_count = (int32_t)outputs;

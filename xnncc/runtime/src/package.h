@@ -12,6 +12,7 @@ typedef struct {
     size_t weights_bytes;
     size_t arena_bytes;          /* planned buffers; a multiple of 64, at least 64 */
     size_t thread_scratch_bytes; /* a multiple of 64 */
+    size_t prepared_bytes;       /* filled at open from the weights; a multiple of 64, 0 when there is nothing to do */
     int64_t build_id;
     int32_t op_count;
     int32_t input_count;

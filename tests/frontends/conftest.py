@@ -1,0 +1,8 @@
+"""Front-end tests share relax_running.py."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
