@@ -33,9 +33,10 @@ def test_the_tolerance_itself_still_passes() -> None:
     assert not compare("y", np.array([1.0001]), np.array([1.0]), 0.9e-4).passed
 
 
-def test_all_zero_reference_is_compared_absolutely() -> None:
-    assert compare("y", _f(5e-5, 0), _f(0, 0), 1e-4).passed
-    assert not compare("y", _f(5e-4, 0), _f(0, 0), 1e-4).passed
+@pytest.mark.parametrize("reference", [_f(0, 0), _f(1e-5, 0)])
+def test_a_small_reference_allows_1e_6_absolute(reference: np.ndarray) -> None:
+    assert compare("y", reference + F(0.9e-6), reference, 1e-4).passed
+    assert not compare("y", reference + F(1.2e-6), reference, 1e-4).passed
 
 
 def test_says_where_the_largest_difference_is() -> None:

@@ -6,8 +6,9 @@
     tools/bench.py --list                            networks and peers
 
 Networks are those of tools/bench_models.py (written on the way) and tools/real_models.py (fetched before). onnxruntime
-is always there; openvino, ncnn (with pnnx) and mnn take part when they are installed in this environment. A ratio is
-the median over the rounds of the peer's time over ours: above 1, xnncc is faster.
+is always there; openvino, ncnn (with pnnx) and mnn take part when they are installed in this environment, or in
+that of --peer-python (pnnx brings 5 GB of torch). A ratio is the median over the rounds of the peer's time over ours:
+above 1, xnncc is faster.
 """
 
 from __future__ import annotations
@@ -57,22 +58,22 @@ def _network(name: str) -> tuple[Path, Shapes, dict[str, np.ndarray]]:
     return path, {}, {value.name: np.random.default_rng(0).standard_normal(shape).astype(np.float32)}
 
 
-def measure(name: str, peers: list[str], threads: int, rounds: int, target: str = "host") -> dict:
+def measure(name: str, peers: list[str], options: argparse.Namespace) -> dict:
     """Build one network and race it: medians in ms and ratios; a peer that cannot run it is named with its reason."""
     from xnncc.build import build
 
     model, shapes, feeds = _network(name)
-    out = DEFAULT_OUT / f"{name}-{target}"
-    build(model, target, out, shapes=shapes or None, samples=feeds, verify=False)
+    out = DEFAULT_OUT / f"{name}-{options.target}"
+    build(model, options.target, out, shapes=shapes or None, samples=feeds, verify=False)
     failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="xnncc-bench-") as work, contextlib.ExitStack() as stack:
         feed_file = Path(work) / "feeds.npz"
         save_feeds(feeds, feed_file)
         fixed = static_copy(model, feeds, Path(work) / "static.onnx")
-        contenders = {"xnncc": stack.enter_context(Contender("xnncc", out, feed_file, threads))}
+        contenders = {"xnncc": stack.enter_context(Contender("xnncc", out, feed_file, options.threads))}
         for peer in peers:
             try:
-                contender = stack.enter_context(Contender(peer, fixed, feed_file, threads))
+                contender = stack.enter_context(Contender(peer, fixed, feed_file, options.threads, options.peer_python))
             except PeerError as error:
                 failed[peer] = str(error)
                 continue
@@ -80,11 +81,11 @@ def measure(name: str, peers: list[str], threads: int, rounds: int, target: str 
                 contenders[peer] = contender
             else:
                 failed[peer] = f"{peer}: other outputs: RMS {contender.rms:.4g}, not {contenders['xnncc'].rms:.4g}"
-        times = race(contenders, rounds)
+        times = race(contenders, options.rounds)
     return {
         "network": name,
-        "threads": threads,
-        "rounds": rounds,
+        "threads": options.threads,
+        "rounds": options.rounds,
         "median_ms": {engine: round(statistics.median(ms), 4) for engine, ms in times.items()},
         "peer_over_xnncc": {peer: round(ratio(times, peer), 3) for peer in times if peer != "xnncc"},
         "failed": failed,
@@ -108,6 +109,7 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="threads for every engine (default: 1)")
     parser.add_argument("--rounds", type=int, default=9, help="rounds of the race (default: 9)")
     parser.add_argument("--peers", default="", help="comma-separated (default: all that are installed)")
+    parser.add_argument("--peer-python", default=sys.executable, metavar="EXE", help="Python that has the peers")
     parser.add_argument("--target", default="host", help="host, or linux-x86-64 for the AVX2 floor (default: host)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there")
     parser.add_argument("--list", action="store_true", help="networks and peers")
@@ -120,9 +122,9 @@ def main(argv: list[str] | None = None) -> int:
 
     options = _options(argv)
     known = [*BENCH_MODELS, *REAL_MODELS]
-    peers = options.peers.split(",") if options.peers else installed()
+    peers = options.peers.split(",") if options.peers else installed(options.peer_python)
     if options.list:
-        print(f"networks: {', '.join(known)}\npeers: {', '.join(PEERS)}; installed: {', '.join(installed())}")
+        print(f"networks: {', '.join(known)}\npeers: {', '.join(PEERS)}; installed: {', '.join(peers)}")
         return 0
     for word, choices in [*((n, known) for n in options.names), *((p, list(PEERS)) for p in peers)]:
         if word not in choices:
@@ -132,7 +134,7 @@ def main(argv: list[str] | None = None) -> int:
     results, failures = [], 0
     for name in options.names or BENCH_MODELS:
         try:
-            results.append(measure(name, peers, options.threads, options.rounds, options.target))
+            results.append(measure(name, peers, options))
         except (XnnccError, PeerError) as error:
             print(f"bench: {name}: {error}", file=sys.stderr)
             failures += 1

@@ -8,7 +8,6 @@ alike; ratios are taken within a round. The child is this file run as a script:
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import statistics
 import subprocess
@@ -114,9 +113,11 @@ _MODULES = {"mnn": "MNN"}  # where the Python module has another name
 PEERS = tuple(name for name in _LOADERS if name != "xnncc")
 
 
-def installed() -> list[str]:
-    """Peers that this environment has; onnxruntime always."""
-    return [name for name in PEERS if importlib.util.find_spec(_MODULES.get(name, name))]
+def installed(python: str = sys.executable) -> list[str]:
+    """Peers in the environment of ``python``."""
+    modules = {name: _MODULES.get(name, name) for name in PEERS}
+    ask = f"import importlib.util as u; print(*(n for n, m in {modules}.items() if u.find_spec(m)))"
+    return subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.split()
 
 
 class PeerError(Exception):
@@ -126,11 +127,11 @@ class PeerError(Exception):
 class Contender:
     """One engine with one network loaded, in a child process. A context manager."""
 
-    def __init__(self, engine: str, model: Path, feeds: Path, threads: int) -> None:
+    def __init__(self, engine: str, model: Path, feeds: Path, threads: int, python: str = sys.executable) -> None:
         self._engine = engine
         self._work = tempfile.TemporaryDirectory(prefix="xnncc-peer-")
         self._log = (Path(self._work.name) / "stderr").open("w+")
-        command = [sys.executable, __file__, engine, str(model), str(feeds), str(threads), self._work.name]
+        command = [python, __file__, engine, str(model), str(feeds), str(threads), self._work.name]
         pipe = subprocess.PIPE
         self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, text=True)
         try:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from .codegen.emit import Emitted
     from .frontends.imported import Imported
+    from .ir.plan import OpRecord
     from .transform.pipeline import LoweredGraph
 
 Progress = Callable[[str, int, int], None]
@@ -385,11 +386,9 @@ def _file(folder: Path, path: Path) -> dict[str, Any]:
     }
 
 
-def _op(op: Any) -> dict[str, Any]:
-    outputs = [
-        {"space": r.space, "index": r.index, "offset": r.offset, "size": r.size, "shape": list(r.shape), "dtype": r.dtype, "layout": r.layout}
-        for r in op.outputs
-    ]  # fmt: skip
+def _op(op: OpRecord) -> dict[str, Any]:
+    keys = ("space", "index", "offset", "size", "shape", "dtype", "layout")
+    outputs = [{key: getattr(region, key) for key in keys} | {"shape": list(region.shape)} for region in op.outputs]
     return {"index": op.index, "kernel": op.kernel, "rule": op.rule, "source": list(op.source), "outputs": outputs}
 
 

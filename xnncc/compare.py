@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Any
 
+from xnncc.ir.tolerance import SMALLEST_SCALE
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -17,7 +19,7 @@ class Difference:
     name: str
     passed: bool
     max_abs: float | None = None  # largest |actual - reference|
-    max_relative: float | None = None  # max_abs / largest |reference|: what the tolerance bounds
+    max_relative: float | None = None  # max_abs / largest |reference|, which counts as at least SMALLEST_SCALE
     mean_abs: float | None = None
     reference_max: float | None = None  # largest |reference|
     problem: str = ""  # what is wrong, or where the largest difference is; empty when it passed
@@ -32,8 +34,8 @@ class Difference:
 def compare(name: str, actual: np.ndarray, reference: np.ndarray, tolerance: float) -> Difference:
     """Return how ``actual`` differs from ``reference``; passes when max_abs / max |reference| <= ``tolerance``.
 
-    An all-zero reference is compared absolutely. Integers and bools must be equal. NaN and infinity must stand at the
-    same places as in the reference; the rest is compared without them.
+    A reference smaller than ``SMALLEST_SCALE`` counts as that large. Integers and bools must be equal. NaN and
+    infinity must stand at the same places as in the reference; the rest is compared without them.
     """
     import numpy as np
 
@@ -51,7 +53,7 @@ def compare(name: str, actual: np.ndarray, reference: np.ndarray, tolerance: flo
     error = np.abs(np.where(both, ours, 0.0) - np.where(both, theirs, 0.0))
     reference_max = float(np.abs(np.where(both, theirs, 0.0)).max())
     max_abs = float(error.max())
-    relative = max_abs / reference_max if reference_max > 0 else max_abs
+    relative = max_abs / max(reference_max, SMALLEST_SCALE)
     within = max_abs == 0 if exact else relative <= tolerance
     if not within and not problem:
         where = np.unravel_index(int(error.argmax()), error.shape)

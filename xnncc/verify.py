@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xnncc.compare import Difference, compare, unpack
 from xnncc.errors import BadPackage
 from xnncc.inputs import read_npz, tensor_infos
+from xnncc.ir.tolerance import TOLERANCE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,18 +79,16 @@ def verify(
     samples: str | Path | Mapping[str, np.ndarray] | None = None,
     layers: bool = False,
     device: str | None = None,
-    tolerance: float = 1e-4,
+    tolerance: float = TOLERANCE,
 ) -> VerifyResult:
     """Compare the artefact in ``directory`` with ``model`` run by its own runtime.
 
     ``samples``: arrays by input name, or the path of an ``.npz``; None feeds random numbers of a fixed seed
     that suit the model (indices inside their tables); outputs are reported where they are worst.
 
-    ``tolerance`` bounds max |ours - theirs| / max |theirs| of each output. Why 1e-4 for float32: both sides round at
-    2^-24 = 6e-8 an operation and sum in different orders; over the thousand-term sums and the hundred layers of a
-    vision network that grows to 1e-7..1e-5 (Winograd and fused activations included), while a wrong pad, axis, rounding
-    mode or stale buffer shows as 1e-3 or more. It is relative to the output's largest value, because elements near zero
-    carry the rounding of the large ones they are differences of. Integer and bool outputs must be equal.
+    ``tolerance`` bounds max |ours - theirs| / max |theirs| of each output; ``ir/tolerance.py`` says why 1e-4. It is
+    relative to the output's largest value, because elements near zero carry the rounding of the large ones that they
+    are differences of. Integer and bool outputs must be equal.
 
     Raises: BadModel, BadInput, BadPackage, DeviceError.
     """
@@ -110,7 +109,7 @@ def verify_imported(
     samples: Mapping[str, np.ndarray] | None = None,
     layers: bool = False,
     device: str | None = None,
-    tolerance: float = 1e-4,
+    tolerance: float = TOLERANCE,
 ) -> VerifyResult:
     """Compare as ``verify`` does, for a model that is imported already."""
     from xnncc.device import open_device

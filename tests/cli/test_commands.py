@@ -282,6 +282,14 @@ def test_targets_lists_every_file_with_an_honest_tier(xnncc: Callable) -> None:
     assert "built by the tests" in ended.stdout
 
 
+def test_targets_are_listed_on_a_machine_that_is_no_host(xnncc: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xnncc.target.host_architecture", lambda: "riscv64")
+    ended = xnncc("targets")
+    assert ended.code == 0, ended.stderr
+    assert "android-arm64" in ended.stdout
+    assert "\nhost " not in ended.stdout
+
+
 def test_one_target_in_full(xnncc: Callable) -> None:
     document = json.loads(xnncc("targets", "android-arm64", "--json").stdout)
     assert document["abi"] == "arm64-v8a"

@@ -57,7 +57,9 @@ def _check(conv: Conv, v: int, groups: int = 1) -> None:
         assert not beyond.any(), f"{how}: lanes beyond the last channel are not zero"
 
 
-@pytest.mark.parametrize(("v", "columns"), [(8, 1), (8, 13), (8, 14), (8, 15), (8, 17), (4, 6), (4, 7), (4, 8), (4, 11)])
+@pytest.mark.parametrize(
+    ("v", "columns"), [(8, 1), (8, 13), (8, 14), (8, 15), (8, 17), (4, 6), (4, 7), (4, 8), (4, 11)]
+)
 def test_rows_around_the_tile(v: int, columns: int) -> None:
     _check(Conv(v, 2 * v, (3, columns)), v)
 

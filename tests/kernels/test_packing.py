@@ -23,7 +23,9 @@ def _check(v: int, fn: Callable, x: np.ndarray, expected: np.ndarray) -> None:
     _same({how: reference_unpack(y, *expected.shape[1:]) for how, y in results.items()}, expected)
 
 
-@pytest.mark.parametrize(("v", "c", "image"), [(8, 1, (3, 5)), (8, 7, (1, 1)), (8, 8, (4, 4)), (4, 9, (2, 3)), (8, 17, (5, 3))])
+@pytest.mark.parametrize(
+    ("v", "c", "image"), [(8, 1, (3, 5)), (8, 7, (1, 1)), (8, 8, (4, 4)), (4, 9, (2, 3)), (8, 17, (5, 3))]
+)
 def test_pack_and_unpack(v: int, c: int, image: tuple[int, int]) -> None:
     x = random(1, 2, c, *image)
     packed = reference_pack(x, v)
@@ -73,7 +75,9 @@ def test_pixel_shuffle_puts_each_phase_in_its_place() -> None:
 @pytest.mark.parametrize(("v", "channels"), [(4, [3, 5]), (8, [8, 1, 7]), (4, [1, 1, 1, 2]), (8, [9, 15])])
 def test_concat_of_ragged_channels(v: int, channels: list[int]) -> None:
     parts = [random(i, 2, c, 2, 3) for i, c in enumerate(channels)]
-    results = both_ways(v, lambda *t: packing.concat_channels(list(t), channels), *(reference_pack(p, v) for p in parts))
+    results = both_ways(
+        v, lambda *t: packing.concat_channels(list(t), channels), *(reference_pack(p, v) for p in parts)
+    )
     _same(results, reference_pack(np.concatenate(parts, axis=1), v))
 
 

@@ -50,7 +50,9 @@ def test_mean(v: int, name: str, count_pad: bool) -> None:
         assert relative_error(reference_unpack(y, c, *win.out), reference_pool2d(x, win, False, count_pad)) < 1e-6, how
 
 
-@pytest.mark.parametrize(("v", "blocks", "pixels"), [(8, 1, 1), (8, 2, 7), (4, 3, 49), (8, 4, 10), (4, 5, 13), (8, 12, 4)])
+@pytest.mark.parametrize(
+    ("v", "blocks", "pixels"), [(8, 1, 1), (8, 2, 7), (4, 3, 49), (8, 4, 10), (4, 5, 13), (8, 12, 4)]
+)
 def test_global_mean_and_maximum(v: int, blocks: int, pixels: int) -> None:
     c = blocks * v - 1
     x = random(1, 2, c, 1, pixels)

@@ -136,7 +136,9 @@ def test_the_choice_is_the_first_configuration_and_always_the_same(name: str) ->
     tvm.ir.assert_structural_equal(first.func, again.func)
 
 
-@pytest.mark.parametrize("machine", [AVX2, NEON, AVX512, Machine(lanes=4, registers=16)], ids=lambda m: f"{m.lanes}x{m.registers}")
+@pytest.mark.parametrize(
+    "machine", [AVX2, NEON, AVX512, Machine(lanes=4, registers=16)], ids=lambda m: f"{m.lanes}x{m.registers}"
+)
 @pytest.mark.parametrize("rule", RULES)
 def test_no_space_is_empty(rule: str, machine: Machine) -> None:
     """Over all the sizes that occur: primes, ones, more blocks than registers."""

@@ -65,7 +65,7 @@ def _write(path: Path, arrays: dict) -> None:
         with zipfile.ZipFile(aside, "w") as archive:
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                    np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
+                    np.lib.format.write_array(entry, np.asarray(array, order="C"), allow_pickle=False)
         aside.replace(path)
     except FileNotFoundError as error:
         from xnncc.errors import OutputError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -22,11 +23,14 @@ def targets(
     quiet: flags.Quiet = False,
 ) -> None:
     """List the targets, or show one in full."""
+    from xnncc.errors import BadTarget
     from xnncc.target import list_targets, load_target
 
     out = Output(json_only=json_only, quiet=quiet)
     if name is None:
-        found = [load_target(known) for known in list_targets()]
+        found = [load_target(known) for known in list_targets() if known != "host"]
+        with suppress(BadTarget):  # this machine is no host of xnncc's: it still builds for the others
+            found.append(load_target("host"))
         out.document([asdict(target) for target in found])
         out.table(
             ("target", ">tier", "meaning", "what"),

@@ -80,11 +80,12 @@ class MakeUnpackedApi:
 
 def lower_kernel(func: tirx.PrimFunc, symbol: str, target: tvm.target.Target) -> LoweredKernel:
     """Return ``func`` lowered for ``target`` under the C symbol ``symbol``."""
-    mod = tvm.IRModule({tvm.ir.GlobalVar(symbol): func.with_attr("global_symbol", symbol)})
+    func = _without_offsets(func).with_attr("global_symbol", symbol)
+    mod = tvm.IRModule({tvm.ir.GlobalVar(symbol): func})
     mod = tirx.transform.BindTarget(target.with_host(target))(mod)
     with tvm.transform.PassContext(opt_level=3):
         mod = tvm.ir.transform.Sequential(_blocks_to_buffers())(mod)
-        mod = HoistScratch()(mod)
+        mod = tvm.ir.transform.Sequential([HoistScratch()])(mod)
         (hoisted,) = mod.functions.values()
         scratch = tuple(int(n) for n in hoisted.attrs["xnn.scratch"])
         mod = tvm.ir.transform.Sequential(_buffers_to_llvm())(mod)
@@ -93,6 +94,16 @@ def lower_kernel(func: tirx.PrimFunc, symbol: str, target: tvm.target.Target) ->
         lowered = lowered.without_attr(attr)
     mod = tvm.IRModule({tvm.ir.GlobalVar(symbol): lowered})
     return LoweredKernel(mod, scratch, _workspace_bytes(lowered))
+
+
+def _without_offsets(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Return ``func`` with every parameter's data starting at its pointer: te.extern leaves the offset open."""
+    exact = {
+        p: tirx.decl_buffer(p.shape, p.dtype, p.name)
+        for p in func.params
+        if is_buffer_var(p) and not isinstance(p.elem_offset, tirx.IntImm)
+    }
+    return func.specialize(exact) if exact else func
 
 
 def _blocks_to_buffers() -> list:

@@ -151,7 +151,7 @@ def _check_tensor(tensor: dict[str, Any], value: Any) -> np.ndarray:
     if array.shape != shape:
         why = f"its shape is {list(array.shape)}, expected {list(shape)}"
         raise BadInput(f"input '{tensor['name']}'", why, "Resize or reshape it, or build with another --shape.")
-    return np.ascontiguousarray(array)
+    return np.asarray(array, order="C")  # ascontiguousarray would turn a scalar into a vector
 
 
 def split_outputs(manifest: dict[str, Any], data: bytes) -> list[np.ndarray]:

@@ -29,9 +29,9 @@ class TensorInfo:
 class Region:
     """Bytes of an operand: ``space`` is "weights", "prepared", "arena", "input" or "output".
 
-    For weights, prepared memory and arena ``offset`` counts bytes from the base; for input and output ``index`` says which one and
-    ``offset`` counts bytes within it. ``shape``/``dtype`` describe the logical tensor; ``layout`` is "plain" or
-    "NCHW<v>c" for [N, C/v, H*W, v] of the logical [N, C, H, W], channels zero-padded to a multiple of v.
+    For weights, prepared memory and arena ``offset`` counts bytes from the base; for input and output ``index`` says
+    which one and ``offset`` counts bytes within it. ``shape``/``dtype`` describe the logical tensor; ``layout`` is
+    "plain" or "NCHW<v>c" for [N, C/v, H*W, v] of the logical [N, C, H, W], channels zero-padded to a multiple of v.
     """
 
     space: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from tvm import te
+from tvm.tirx import Expr
 
 from . import rule
 from .conv2d import reference_conv2d
@@ -20,7 +21,7 @@ def f32_depthwise(x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window) -> te.T
     width = win.image[1]
     ky, kx = te.reduce_axis((0, kh), "kh"), te.reduce_axis((0, kw), "kw")
 
-    def read(t: object, c: object, p: object, i: object) -> object:
+    def read(t: Expr, c: Expr, p: Expr, i: Expr) -> Expr:
         y, z = p // ow * sh + ky * dh, p % ow * sw + kx * dw
         return padded[t, c, y, z, i] if padded is not None else x[t, c, y * width + z, i]
 

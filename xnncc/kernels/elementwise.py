@@ -62,8 +62,9 @@ def leaky_relu(alpha: float) -> Fn1:
 
 
 def binary(x: te.Tensor, y: te.Tensor, fn: Fn2, name: str) -> te.Tensor:
-    """Return ``fn`` of two tensors of one shape."""
-    return te.compute(x.shape, lambda *i: fn(x(*i), y(*i)), name)
+    """Return ``fn`` of two tensors of one shape; of packed ones, one may have a block of padding more."""
+    shape = [min(int(a), int(b)) for a, b in zip(x.shape, y.shape, strict=True)]
+    return te.compute(shape, lambda *i: fn(x(*i), y(*i)), name)
 
 
 def with_scalar(x: te.Tensor, value: float, fn: Fn2, swapped: bool, name: str) -> te.Tensor:
@@ -73,14 +74,15 @@ def with_scalar(x: te.Tensor, value: float, fn: Fn2, swapped: bool, name: str) -
 
 
 def with_channels(x: te.Tensor, y: te.Tensor, fn: Fn2, swapped: bool, name: str) -> te.Tensor:
-    """Return ``fn`` of packed ``x`` [N, CB, P, v] and per-channel ``y`` [1 or N, CB, 1, v]."""
+    """Return ``fn`` of packed ``x`` [N, CB, P, v] and per-channel ``y`` [1 or N, CB, 1, v]; one CB may be larger."""
+    n, blocks, p, v = (int(d) for d in x.shape)
     one = int(y.shape[0]) == 1
 
     def element(t: Expr, c: Expr, p: Expr, i: Expr) -> Expr:
         other = y[0 if one else t, c, 0, i]
         return fn(other, x[t, c, p, i]) if swapped else fn(x[t, c, p, i], other)
 
-    return te.compute(x.shape, element, name)
+    return te.compute((n, min(blocks, int(y.shape[1])), p, v), element, name)
 
 
 def with_plane(x: te.Tensor, y: te.Tensor, fn: Fn2, swapped: bool, name: str) -> te.Tensor:

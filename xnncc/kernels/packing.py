@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from tvm import te, tirx
+from tvm.tirx import Expr
 
 from .math import f32
 
@@ -13,7 +14,7 @@ def pack(x: te.Tensor, v: int) -> te.Tensor:
     n, c, h, w = (int(d) for d in x.shape)
     blocks = -(-c // v)
 
-    def lane(t: object, o: object, p: object, i: object) -> object:
+    def lane(t: Expr, o: Expr, p: Expr, i: Expr) -> Expr:
         value = x[t, o * v + i, p // w, p % w]
         return value if c % v == 0 else tirx.if_then_else(o * v + i < c, value, tirx.const(0, x.dtype))
 
@@ -34,7 +35,7 @@ def pad_image(
     (h, w), (top, left, bottom, right) = image, pads
     oh, ow = h + top + bottom, w + left + right
 
-    def pixel(t: object, c: object, p: object, i: object) -> object:
+    def pixel(t: Expr, c: Expr, p: Expr, i: Expr) -> Expr:
         y, z = p // ow - top, p % ow - left
         if mode == "constant":
             inside = tirx.all(y >= 0, y < h, z >= 0, z < w)
@@ -44,7 +45,7 @@ def pad_image(
     return te.compute((n, cb, oh * ow, v), pixel, "pad_image")
 
 
-def _inside(i: object, size: int, mode: str) -> object:
+def _inside(i: Expr, size: int, mode: str) -> Expr:
     """The index inside [0, size) that index ``i`` outside stands for."""
     if mode == "reflect":
         i = tirx.if_then_else(i < 0, -i, i)
@@ -63,12 +64,12 @@ def upsample_nearest(x: te.Tensor, image: tuple[int, int], factor: tuple[int, in
 
 
 def pixel_shuffle(x: te.Tensor, image: tuple[int, int], factor: tuple[int, int], blocks: int) -> te.Tensor:
-    """Return [N, blocks, (H*fy)*(W*fx), v] from [N, fy*fx*blocks, H*W, v]: phase (y, x) is a run of ``blocks`` blocks."""
+    """Return [N, blocks, (H*fy)*(W*fx), v] from [N, fy*fx*blocks, H*W, v]: a phase is a run of ``blocks`` blocks."""
     n, v = int(x.shape[0]), int(x.shape[3])
     (h, w), (fy, fx) = image, factor
     ow = w * fx
 
-    def pixel(t: object, c: object, p: object, i: object) -> object:
+    def pixel(t: Expr, c: Expr, p: Expr, i: Expr) -> Expr:
         y, z = p // ow, p % ow
         return x[t, (y % fy * fx + z % fx) * blocks + c, y // fy * w + z // fx, i]
 
@@ -80,9 +81,9 @@ def concat_channels(parts: list[te.Tensor], channels: list[int]) -> te.Tensor:
     n, _, p, v = (int(d) for d in parts[0].shape)
     total = sum(channels)
 
-    def lane(t: object, o: object, q: object, i: object) -> object:
+    def lane(t: Expr, o: Expr, q: Expr, i: Expr) -> Expr:
         channel = o * v + i
-        value: object = f32(0.0)
+        value: Expr = f32(0.0)
         end = total
         for part, size in reversed(list(zip(parts, channels, strict=True))):
             start = end - size

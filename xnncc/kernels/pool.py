@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from tvm import te, tirx
+from tvm.tirx import Expr
 
 from . import rule
 from .math import f32
@@ -22,7 +23,7 @@ def f32_pool2d(x: te.Tensor, win: Window, is_max: bool, count_pad: bool = False)
     padded = padded_input(x, win, tirx.min_value("float32") if is_max else f32(0.0)) if win.needs_pad else None
     ky, kx = te.reduce_axis((0, kh), "kh"), te.reduce_axis((0, kw), "kw")
 
-    def read(t: object, c: object, p: object, i: object) -> object:
+    def read(t: Expr, c: Expr, p: Expr, i: Expr) -> Expr:
         y, z = p // ow * sh + ky * dh, p % ow * sw + kx * dw
         return padded[t, c, y, z, i] if padded is not None else x[t, c, y * w + z, i]
 
@@ -36,13 +37,13 @@ def f32_pool2d(x: te.Tensor, win: Window, is_max: bool, count_pad: bool = False)
     if is_max:
         return pooled
 
-    def count(position: object, size: int, k: int, s: int, before: int, after: int) -> object:
+    def count(position: Expr, size: int, k: int, s: int, before: int, after: int) -> Expr:
         """Pixels of one window along one axis that count."""
         low, high = (-before, size + after) if count_pad else (0, size)
         start = position * s - before
         return tirx.min(start + k, high) - tirx.max(start, low)
 
-    def mean(t: object, c: object, p: object, i: object) -> object:
+    def mean(t: Expr, c: Expr, p: Expr, i: Expr) -> Expr:
         if not win.needs_pad:
             return pooled[t, c, p, i] * f32(1.0 / (kh * kw))
         pixels = count(p // ow, h, kh, sh, top, bottom) * count(p % ow, w, kw, sw, left, right)

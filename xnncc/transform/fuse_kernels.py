@@ -22,7 +22,7 @@ def fuse_kernels(mod: tvm.IRModule) -> tuple[tvm.IRModule, dict[relax.Var, tuple
     """Return the fused module and, for each variable of its ``main``, the names of the variables of ``mod`` that it
     stands for, its own last. Names in the fused ``main`` are not unique, so the key is the variable."""
     numbers = _Numbers()
-    known = {}
+    known: dict[Key, list[str]] = {}
     for binding in _bindings(mod["main"]):
         known.setdefault(numbers.bind(binding), []).append(binding.var.name)
     grouped = relax.transform.FuseOps()(relax.transform.AnnotateTIROpPattern()(mod))
@@ -31,7 +31,8 @@ def fuse_kernels(mod: tvm.IRModule) -> tuple[tvm.IRModule, dict[relax.Var, tuple
     fused = relax.transform.FuseTIR()(grouped)
     names = {}
     for binding, keys in zip(_bindings(fused["main"]), inner, strict=True):
-        names[binding.var] = tuple(known[k][0] for k in keys if k in known)
+        # Equal computations are equal values: any order among their names is right, each is used once.
+        names[binding.var] = tuple(known[k].pop(0) if len(known[k]) > 1 else known[k][0] for k in keys if k in known)
     called = {b.value.args[0].name_hint for b in _bindings(fused["main"]) if _is_kernel_call(b.value)}
     kept = {g: f for g, f in fused.functions.items() if g.name_hint == "main" or g.name_hint in called}
     return tvm.IRModule(kept), names

@@ -6,10 +6,11 @@ from math import prod
 
 import numpy as np
 import tvm
+from tvm import relax
 
 from ..kernels import conv2d, elementwise
 from .layout_linear import fold_constant
-from .layout_walk import BROADCAST, ELEMENTWISE, Value, Walk, constant, per_channel, shape_of
+from .layout_walk import BROADCAST, ELEMENTWISE, INJECTIVE, Value, Walk, constant, per_channel, shape_of
 
 FOLDED = ("relax.add", "relax.subtract", "relax.multiply", "relax.divide")  # by a constant, into a pending operator
 
@@ -44,11 +45,13 @@ def apply_unary(walk: Walk, call: tvm.ir.Call, fn: elementwise.Fn1) -> Value | N
 def power_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
     """x ** 2 and x ** 0.5 without a call of powf for each element."""
     exponent = walk.value(call.args[1]).const
-    if exponent is None or exponent.size != 1:
+    if exponent is None or exponent.size != 1 or exponent.ndim > len(shape_of(call.args[0])):
         return None
+    x = walk.settle(walk.value(call.args[0]))
+    may_be_negative = x.image is not None and _has_padding(walk, x)  # padded lanes hold anything
     if float(exponent.reshape(())) == 2.0:
         return apply_unary(walk, call, lambda x: x * x)
-    if float(exponent.reshape(())) == 0.5:
+    if float(exponent.reshape(())) == 0.5 and not may_be_negative:
         return apply_unary(walk, call, lambda x: tvm.tirx.sqrt(x))
     return None
 
@@ -65,10 +68,23 @@ def binary_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
     walk.settle(y)
     if x.image is None and y.image is None:
         return _plain_scalar(walk, call, x, y)
-    if op == "relax.divide" and shape_of(call)[1] % walk.lanes and _divides_by_padding(y):
+    if op == "relax.divide" and _divides_by_padding(y) and (_has_padding(walk, x) or _has_padding(walk, y)):
         walk.note(f"{walk.name}: division in padded lanes; kept plain")
         return None
     return _packed_binary(walk, call, x, y)
+
+
+def _has_padding(walk: Walk, v: Value) -> bool:
+    """Whether the packed form of ``v`` has lanes beyond its last channel."""
+    if v.image is not None and v.expr is not None:
+        return shape_of(v.expr)[1] * walk.lanes != v.shape[1]
+    return len(v.shape) == 4 and v.shape[1] % walk.lanes != 0
+
+
+def _pattern(a: relax.Expr, b: relax.Expr, pattern: int) -> int:
+    """Packed operands may differ by a block of padding; their result has another shape than the larger one, so it
+    must not be fused into the convolution that made that."""
+    return pattern if shape_of(a)[1] == shape_of(b)[1] else INJECTIVE
 
 
 def _divides_by_padding(y: Value) -> bool:
@@ -102,10 +118,12 @@ def _packed_binary(walk: Walk, call: tvm.ir.Call, x: Value, y: Value) -> Value |
         return _packed_with_constant(walk, big, small.const, fn, swapped, hint)
     if small.shape == out:
         args = [walk.packed(small).expr, big.expr] if swapped else [big.expr, walk.packed(small).expr]
-        y_expr = walk.emit(lambda a, b: elementwise.binary(a, b, fn, hint), *args, hint=hint, pattern=ELEMENTWISE)
+        pattern = _pattern(args[0], args[1], ELEMENTWISE)
+        y_expr = walk.emit(lambda a, b: elementwise.binary(a, b, fn, hint), *args, hint=hint, pattern=pattern)
     elif small.shape in ((n, c, 1, 1), (1, c, 1, 1)):
         te_fn = lambda a, b: elementwise.with_channels(a, b, fn, swapped, hint)  # noqa: E731
-        y_expr = walk.emit(te_fn, big.expr, walk.packed(small).expr, hint=hint, pattern=BROADCAST)
+        other = walk.packed(small).expr
+        y_expr = walk.emit(te_fn, big.expr, other, hint=hint, pattern=_pattern(big.expr, other, BROADCAST))
     elif small.shape in ((n, 1, *out[2:]), (1, 1, *out[2:])):
         te_fn = lambda a, b: elementwise.with_plane(a, b, fn, swapped, hint)  # noqa: E731
         y_expr = walk.emit(te_fn, big.expr, walk.plain(small), hint=hint, pattern=BROADCAST)
@@ -134,6 +152,7 @@ def _packed_with_constant(
     if prod(const.shape) == prod(big.shape):
         full = walk.packed(Value(big.shape, const=const.reshape(big.shape), name="constant"))
         args = [full.expr, big.expr] if swapped else [big.expr, full.expr]
-        y = walk.emit(lambda a, b: elementwise.binary(a, b, fn, hint), *args, hint=hint, pattern=ELEMENTWISE)
+        pattern = _pattern(args[0], args[1], ELEMENTWISE)
+        y = walk.emit(lambda a, b: elementwise.binary(a, b, fn, hint), *args, hint=hint, pattern=pattern)
         return walk.packed_result(y, big.shape)
     return None

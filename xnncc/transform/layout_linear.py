@@ -205,7 +205,7 @@ def _phases(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
         packed_w = conv2d.pack_conv_weights(full, v, kh * kw * blocks, v)
         b = constant(np.tile(conv2d.pack_vector(bias, v, blocks), (kh * kw, 1)))
         phases = walk.emit(
-            lambda *t: conv2d.f32_conv2d(*t, win), source.expr, constant(packed_w), b,
+            lambda x, w, b: conv2d.f32_conv2d(x, w, b, win), source.expr, constant(packed_w), b,
             hint="conv2d", pattern=OUT_FUSABLE, name="phases",
         )  # fmt: skip
         shuffle = lambda t: packing.pixel_shuffle(t, (h, wd), (kh, kw), blocks)  # noqa: E731
@@ -218,11 +218,12 @@ def _phases(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
 def batch_norm_handler(walk: Walk, call: tvm.ir.Call) -> list[Value] | None:
     """Fold inference-time batch norm into a pending convolution; None when there is none."""
     x = walk.value(call.args[0])
-    if x.pending is None or x.pending.last or not walk.used_once(call.args[0]):
+    if x.pending is None or x.pending.last or not walk.used_once(call.args[0]) or call.attrs.training:
         return None
-    gamma, beta, mean, var = (walk.value(a).const for a in call.args[1:5])
-    if any(a is None for a in (gamma, beta, mean, var)):
+    consts = [c for a in call.args[1:5] if (c := walk.value(a).const) is not None]
+    if len(consts) != 4:
         return None
+    gamma, beta, mean, var = consts
     k = gamma / np.sqrt(var + np.float32(call.attrs.epsilon))
     folded = x.pending.scaled(k).shifted(beta - mean * k).named(walk.name)
     folded_value = Value(x.shape, image=x.image, pending=folded, name=walk.name)
@@ -264,7 +265,7 @@ def matmul_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
         return None
     a = walk.reshaped(walk.plain(x), (batch, *x.shape[-2:]))
     b = walk.reshaped(walk.plain(w), (batch, *w.shape[-2:]))
-    y = walk.emit(lambda *t: matmul.f32_bmm(*t, walk.lanes), a, b, hint="bmm", pattern=OUT_FUSABLE)
+    y = walk.emit(lambda x, y: matmul.f32_bmm(x, y, walk.lanes), a, b, hint="bmm", pattern=OUT_FUSABLE)
     return Value(out, expr=walk.reshaped(y, out), name=walk.name)
 
 
@@ -278,7 +279,7 @@ def _weights_matmul(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -
         packed_w = constant(matmul.pack_matmul_weights(weights, v))
         b = constant(conv2d.pack_vector(bias, v, -(-n // v)))
         if rows == 1:
-            y = walk.emit(lambda *t: matmul.f32_gemv(*t, n), a, packed_w, b, hint="gemv", pattern=OUT_FUSABLE)
+            y = walk.emit(lambda x, w, b: matmul.f32_gemv(x, w, b, n), a, packed_w, b, hint="gemv", pattern=OUT_FUSABLE)
         else:
             name = "padded" if n % v else None  # more columns than the tensor has
             y = walk.emit(matmul.f32_gemm, a, packed_w, b, hint="gemm", pattern=OUT_FUSABLE, name=name)

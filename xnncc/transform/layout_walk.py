@@ -62,7 +62,7 @@ class Value:
     shape: tuple[int, ...]
     dtype: str = "float32"
     expr: relax.Expr | None = None
-    image: tuple[int, int, int] | None = None
+    image: tuple[int, ...] | None = None
     const: np.ndarray | None = None
     pending: Pending | None = None
     name: str = ""
@@ -181,7 +181,7 @@ class Walk:
 
 def constant(array: np.ndarray) -> relax.Expr:
     """Return ``array`` as a Relax constant."""
-    return relax.const(np.ascontiguousarray(array), str(array.dtype))
+    return relax.const(np.asarray(array, order="C"), str(array.dtype))
 
 
 def shape_of(expr: relax.Expr) -> tuple[int, ...]:

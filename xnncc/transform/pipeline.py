@@ -18,6 +18,7 @@ PREPARE = [
 ]
 
 LEGALISE = [
+    relax.backend.DispatchSortScan,  # before LegalizeOps, which has no kernel for cumsum
     relax.transform.FastMathTransform,  # before LegalizeOps: exp and tanh as polynomials, not calls for each lane
     # Concatenations that are left are views of one buffer, reshapes always: the memory planner handles both.
     lambda: relax.transform.LegalizeOps(skip_ops=["relax.concat", "relax.reshape"]),

@@ -132,7 +132,7 @@ def _with_inline_tuples(tuples: dict[relax.Var, list[Value]], walk: Walk, call: 
 
 
 def _same_call(call: tvm.ir.Call, args: list[relax.Expr]) -> tvm.ir.Call:
-    return tvm.ir.Call(call.op, args, call.attrs, call.ty_args)
+    return tvm.ir.Call(call.op, args, call.attrs, call.ty_args, ret_ty=call.ty)
 
 
 def _left_to_tvm(walk: Walk, call: tvm.ir.Call) -> Value | list[Value]:

@@ -64,6 +64,7 @@ def _is_text(graph: onnx.GraphProto) -> bool:
     """Return whether all names are strings: protobuf hands over damaged ones as bytes, or raises."""
     try:
         names = [v.name for v in (*graph.input, *graph.output, *graph.initializer)]
+        names += [dim.dim_param for v in graph.input for dim in v.type.tensor_type.shape.dim]
         for node in graph.node:
             names += [node.name, node.op_type, node.domain, *node.input, *node.output]
             for attribute in node.attribute:

@@ -33,7 +33,7 @@ class OnnxReference:
 
     def run(self, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the model's outputs by name."""
-        return self._main().run([output.name for output in self._model.graph.output], self._known(feeds))
+        return self._main().run([output.name for output in self._model.graph.output], self._known(feeds), self._path)
 
     def tensors(self, feeds: dict[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
         """Return tensors of the main graph by name; names that are none of its are left out."""
@@ -43,7 +43,7 @@ class OnnxReference:
         if session is None or self._traced[0] != wanted:
             session = _open(self._with_outputs(wanted), self._path)
             self._traced = (wanted, session)
-        return session.run(sorted(wanted), self._known(feeds))
+        return session.run(sorted(wanted), self._known(feeds), self._path)
 
     def _main(self) -> _Session:
         self._session = self._session or _open(self._model, self._path)
@@ -66,8 +66,13 @@ class _Session:
     def __init__(self, name: str, runtime: Any) -> None:
         self.name, self._runtime = name, runtime
 
-    def run(self, names: list[str], feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return dict(zip(names, map(np.asarray, self._runtime.run(names, feeds)), strict=True))
+    def run(self, names: list[str], feeds: dict[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
+        try:
+            values = self._runtime.run(names, feeds)
+        except Exception as error:  # onnxruntime's exceptions have no common base below Exception
+            why = f"{self.name} cannot run it ({_short(error)})"
+            raise BadModel(f"{path}", why, "Check the model, and that --shape and samples suit it.") from error
+        return dict(zip(names, map(np.asarray, values), strict=True))
 
 
 def _open(model: onnx.ModelProto, path: Path) -> _Session:

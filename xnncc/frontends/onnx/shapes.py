@@ -18,7 +18,7 @@ from ...errors import BadModel, ShapeError, UnsupportedModel, nearest
 from ...ir.plan import DTYPE_BYTES, TensorInfo
 
 MAX_RANK = 8
-MAX_ELEMENTS = 2**31 - 1
+MAX_ELEMENTS = 2**28  # of any one tensor, 1 GiB in float32: no network for a device has a larger one
 SUPPORTED_DTYPES = tuple(name for name in DTYPE_BYTES if name != "bfloat16")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .node import Node, Refused
 
+MAX_PAD = 4096  # far beyond any kernel; a damaged file must not fill the memory with zeros
 AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 
 
@@ -38,6 +39,8 @@ def windows_of(n: Node, kernel: tuple[int, ...], sizes: tuple[int, ...]) -> Wind
         raise Refused("kernel, strides and dilations must be at least 1")
     if min(pads, default=0) < 0:
         raise Refused(f"negative pads {pads} are not supported", "Slice the input instead.")
+    if max(pads, default=0) > MAX_PAD:
+        raise Refused(f"pads {pads} are larger than {MAX_PAD}")
     if auto == "NOTSET":
         return Windows(kernel, strides, dilations, tuple(pads[:rank]), tuple(pads[rank:]))
     begin, end = [0] * rank, [0] * rank
