@@ -133,7 +133,7 @@ def test_plane(v: int, n: int, small_n: int, swapped: bool) -> None:
 
 
 def test_operands_may_differ_by_a_block_of_padding() -> None:
-    """An odd count of blocks is made even for a convolution's output, not for a packed input: nothing is read beyond."""
+    """A convolution makes an odd count of blocks even, packing an input does not: nothing is read beyond either."""
     x, y = random(1, 1, 2, 6, 8), random(2, 1, 3, 6, 8)
     for a, b in ((x, y), (y, x)):
         for z in both_ways(8, lambda s, t: elementwise.binary(s, t, BINARY["relax.add"], "z"), a, b).values():

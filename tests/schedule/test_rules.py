@@ -12,7 +12,7 @@ from kernel_running import AVX2, MACHINES, NEON, host, kernel, placeholders, ran
 from tvm import te, tirx
 
 from xnncc.codegen.lower_kernel import lower_kernel
-from xnncc.kernels import conv2d, depthwise, matmul, pool
+from xnncc.kernels import conv2d, depthwise, matmul, pool, winograd
 from xnncc.kernels.spatial import Window
 from xnncc.schedule import RULES, schedule_kernel
 from xnncc.schedule.blocks import main_block, schedule_of
@@ -51,6 +51,12 @@ def _conv(v: int, blocks: tuple[int, int], image: tuple[int, int], k: int = 3, s
     return _case("conv2d", v, lambda *t: _relu(conv2d.f32_conv2d(*t, win)), *shapes)
 
 
+def _winograd(v: int, m: int, image: tuple[int, int]) -> Case:
+    win = Window(image, (3, 3), (1, 1), (1, 1, 1, 1), image)
+    shapes = (1, 2, image[0] * image[1], v), ((m + 2) ** 2, 2, 2, v, v), (2, v)
+    return _case("winograd", v, lambda *t: _relu(winograd.f32_conv2d_winograd(*t, win, m)), *shapes)
+
+
 def _depthwise(v: int, image: tuple[int, int], k: int, stride: int) -> Case:
     (h, w), pad = image, k // 2
     win = Window(image, (k, k), (stride, stride), (pad,) * 4, (-(-h // stride), -(-w // stride)))
@@ -70,6 +76,8 @@ CASES = {
     "conv 1x1": lambda: _conv(8, (2, 4), (2, 14), k=1),
     "conv in pieces of the image": lambda: _conv(4, (2, 16), (60, 4), k=1, n=1),
     "conv in passes": lambda: _conv(8, (32, 4), (2, 3)),
+    "winograd 2": lambda: _winograd(4, 2, (4, 7)),
+    "winograd 4": lambda: _winograd(8, 4, (8, 8)),
     "depthwise": lambda: _depthwise(8, (4, 12), 3, 1),
     "depthwise stride 2": lambda: _depthwise(4, (6, 10), 3, 2),
     "depthwise 7x7": lambda: _depthwise(8, (7, 6), 7, 1),
@@ -146,7 +154,8 @@ def test_no_space_is_empty(rule: str, machine: Machine) -> None:
     for ow in sizes:
         for ob in (1, 3, 8, 13, 64):
             numbers = {"oh": ow, "ow": ow, "ic": 64, "ib": 8, "taps": 9, "ob": ob, "x_bytes": 1 << 20, "sh": 1,
-                       "plane_bytes": 1 << 15, "nb": ob, "k": 100, "m": ow, "n": 8 * ob}  # fmt: skip
+                       "plane_bytes": 1 << 15, "nb": ob, "k": 100, "m": 4 if rule == "winograd" else ow, "n": 8 * ob,
+                       "th": -(-ow // 4), "tw": -(-ow // 4)}  # fmt: skip
             configs = RULES[rule].space(numbers, machine)
             assert 1 <= len(configs) <= 12, (ow, ob)
 

@@ -35,7 +35,7 @@ def run_to_exit_code(app: Callable[..., Any], arguments: Sequence[str]) -> int:
     from typer import Abort
     from typer.exceptions import TyperException
 
-    previous = _terminate_cleanly()
+    signals = _Signals()
     try:
         code = app(args=list(arguments), prog_name="xnncc", standalone_mode=False)
         sys.stdout.flush()
@@ -58,10 +58,12 @@ def run_to_exit_code(app: Callable[..., Any], arguments: Sequence[str]) -> int:
     except MemoryError:
         return _report(arguments, "MemoryError", "out of memory", "this machine has too little for it", "", 1)
     except Exception as error:
+        if signals.interrupted:  # inside the import of a C extension Ctrl-C comes out as that extension's ImportError
+            print(_INTERRUPTED, file=sys.stderr)
+            return 130
         return _bug(arguments, error)
     finally:
-        if previous is not None:
-            signal.signal(signal.SIGTERM, previous)
+        signals.restore()
 
 
 def _report(arguments: Sequence[str], kind: str, what: str, why: str, step: str, code: int) -> int:
@@ -123,13 +125,26 @@ def _bug(arguments: Sequence[str], error: BaseException) -> int:
     return 3
 
 
-def _terminate_cleanly() -> Any:
-    """Let SIGTERM unwind like Ctrl-C, so that half-written folders are removed; return the handler it replaces."""
-    import threading
+class _Signals:
+    """Lets SIGTERM unwind like Ctrl-C, so that half-written folders are removed, and remembers that Ctrl-C came."""
 
-    def leave(number: int, frame: object) -> None:
+    def __init__(self) -> None:
+        import threading
+
+        self.interrupted = False
+        self.previous: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in ((signal.SIGTERM, self._terminate), (signal.SIGINT, self._interrupt)):
+                self.previous[number] = signal.signal(number, handler)
+
+    def _terminate(self, number: int, frame: object) -> None:
         raise SystemExit(128 + number)
 
-    if threading.current_thread() is not threading.main_thread():
-        return None
-    return signal.signal(signal.SIGTERM, leave)
+    def _interrupt(self, number: int, frame: object) -> None:
+        self.interrupted = True
+        raise KeyboardInterrupt
+
+    def restore(self) -> None:
+        """Put the handlers back that were there before."""
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)

@@ -132,10 +132,10 @@ def _inputs(sch: Schedule, stage: dict[str, SBlockRV], pieces: object, n: dict[s
 
 
 def _parallel_stages(sch: Schedule, stage: dict[str, SBlockRV], out: SBlockRV, channel: object, is_even: bool) -> None:
-    """With one piece only, each of the three stages is a parallel loop of its own."""
+    """With one piece only, each of the three stages is a parallel loop of its own, the first below batch and piece."""
     sch.parallel(channel)
     loops = sch.get_loops(stage["products"])
-    sch.parallel(sch.fuse(*loops[1:3]))  # the a*a planes and the blocks of channels
-    sch.parallel(sch.get_loops(out)[1])
+    sch.parallel(sch.fuse(*loops[2:4]))  # the a*a planes and the blocks of channels
+    sch.parallel(sch.get_loops(out)[2])
     if not is_even:
-        sch.parallel(sch.get_loops(stage["tile"])[1])
+        sch.parallel(sch.get_loops(stage["tile"])[2])
