@@ -41,6 +41,7 @@ class Machine:
     l3_kib: int = 0
     big_cores: int = 4
     in_order: bool = False
+    multiplies_by_lane: bool = False  # a multiply-add takes one lane of a register (Arm NEON)
 
 
 @dataclass(frozen=True)
@@ -215,9 +216,9 @@ _REQUIRED: dict[str, tuple[str, ...]] = {
     "machine": ("lanes", "registers"),
     "toolchain": ("kind", "triple", "libc", "output"),
 }
-_KIND_OF: dict[str, type] = {"mattr": list, "output": list, "in_order": bool}
+_KIND_OF: dict[str, type] = {"mattr": list, "output": list, "in_order": bool, "multiplies_by_lane": bool}
 _KIND_OF |= dict.fromkeys(("tier", "vector-width", "num-cores", "max_kib"), int)
-_KIND_OF |= {key: int for key in Machine.__dataclass_fields__ if key != "in_order"}
+_KIND_OF |= {key: int for key in Machine.__dataclass_fields__ if key not in _KIND_OF}
 
 
 def _from_tables(path: Path, data: dict[str, Any]) -> Target:

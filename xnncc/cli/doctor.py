@@ -9,8 +9,6 @@ import typer
 from xnncc.cli import flags
 from xnncc.cli.output import Output
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-
 
 @dataclass(frozen=True)
 class Check:
@@ -101,7 +99,7 @@ def _toolchains() -> list[Check]:
 
 def _programs() -> list[Check]:
     """Return the lines of what no target asks for by itself: the browser that shows web-wasm."""
-    import shutil
+    from xnncc.codegen.emulators import find_browser
 
-    browser = next((path for name in BROWSERS if (path := shutil.which(name))), "")
-    return [Check("browser", browser, "trying web-wasm in a page", "apt-get install chromium")]
+    browser = find_browser()
+    return [Check("browser", browser.found, "web-wasm in a page: --device browser", browser.install)]

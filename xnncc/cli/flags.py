@@ -23,7 +23,8 @@ Device = Annotated[
     str | None,
     typer.Option(
         metavar="DEVICE",
-        help="Where to run: host, emulator (qemu-user; Node for wasm) or adb:SERIAL. Default: the target's own.",
+        help="Where to run: host, emulator (qemu-user; Node for wasm), browser (wasm) or adb:SERIAL. "
+        "Default: the target's own.",
         show_default=False,
     ),
 ]

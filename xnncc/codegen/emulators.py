@@ -1,4 +1,4 @@
-"""Which emulator runs which target here, and what to install when it is not there."""
+"""Which emulator or browser runs which target here, and what to install when it is not there."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ QEMU = {
     ),
 }  # fmt: skip
 
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
 
 @dataclass(frozen=True)
 class Emulator:
-    """An emulator, found or not."""
+    """An emulator or a browser, found or not."""
 
     found: str  # path of the program; "" when something is missing
     missing: str  # what; "" when found
@@ -55,3 +57,9 @@ def find_emulator(target: Target) -> Emulator | None:
     program = shutil.which(qemu.program) or ""
     missing = qemu.program if not program else "" if (qemu.root / qemu.loader).exists() else str(qemu.root)
     return Emulator("" if missing else program, missing, f"apt-get install {qemu.packages}")
+
+
+def find_browser() -> Emulator:
+    """Return the Chromium that loads pages for ``--device browser``."""
+    browser = next((path for name in _BROWSERS if (path := shutil.which(name))), "")
+    return Emulator(browser, "" if browser else "chromium", "apt-get install chromium")

@@ -2,7 +2,7 @@
 
     open_device(spec, manifest) -> Device with run, time, trace
 
-``spec`` is what ``--device`` says: "host", "emulator", "adb:SERIAL" or nothing, which means the target's own.
+``spec`` is what ``--device`` says: "host", "emulator", "browser", "adb:SERIAL" or nothing: the target's own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from xnncc.errors import BadTarget, DeviceError, nearest
 
 __all__ = ["Device", "Timings", "open_device"]
 
-_KINDS = ["host", "emulator", "adb:SERIAL"]
+_KINDS = ["host", "emulator", "browser", "adb:SERIAL"]
 
 
 def open_device(spec: str | None, manifest: dict[str, Any]) -> Device:
@@ -31,6 +31,10 @@ def open_device(spec: str | None, manifest: dict[str, Any]) -> Device:
         from xnncc.device.emulator import open_emulator
 
         return open_emulator(manifest)
+    if kind == "browser":
+        from xnncc.device.browser import BrowserDevice
+
+        return BrowserDevice(manifest)
     if kind.startswith("adb"):
         from xnncc.device.adb import AdbDevice
 

@@ -101,6 +101,15 @@ def package_file(folder: Path, manifest: dict[str, Any]) -> Path:
     return artefact_file(folder, manifest, "package", (".xnn",))
 
 
+def module_file(folder: Path, manifest: dict[str, Any]) -> Path:
+    """Return the ES module that loads a WebAssembly library and its package, which must lie beside it.
+
+    Raises: BadPackage.
+    """
+    library_file(folder, manifest), package_file(folder, manifest)
+    return artefact_file(folder, manifest, "binding", (".mjs",))
+
+
 def tensor_bytes(tensor: dict[str, Any]) -> int:
     """Return the bytes of an input or output of the manifest."""
     return prod(tensor["shape"]) * DTYPE_BYTES[tensor["dtype"]]

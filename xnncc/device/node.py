@@ -7,12 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from xnncc.bindings import write_bindings
 from xnncc.codegen.emulators import find_emulator
-from xnncc.device.artefact import crash_error, library_file, package_file
+from xnncc.device.artefact import crash_error, module_file
 from xnncc.device.runner import RunnerDevice, runner_failed
 from xnncc.errors import DeviceError
-from xnncc.ir.plan import TensorInfo
 from xnncc.target import load_target
 
 _SCRIPT = Path(__file__).resolve().parent / "run_node.mjs"
@@ -36,20 +34,14 @@ class NodeDevice(RunnerDevice):
     def call(self, folder: Path, arguments: list[str], inputs: bytes, regions: str | None) -> tuple[str, bytes]:
         """See RunnerDevice."""
         mode, _threads, _sizes, *more = arguments
-        sides = [
-            [TensorInfo(t["name"], tuple(t["shape"]), t["dtype"]) for t in self.manifest[side]]
-            for side in ("inputs", "outputs")
-        ]
+        module = module_file(folder, self.manifest)
         with tempfile.TemporaryDirectory(prefix="xnncc-") as scratch:
             source, result, lines = (Path(scratch) / name for name in ("in.bin", "out.bin", "regions.txt"))
             source.write_bytes(inputs)
             if regions is not None:
                 lines.write_text(regions, encoding="utf-8")
                 more = [str(lines)]
-            stem = _stem_of_graph(str(self.manifest["graph_symbol"]))
-            module = write_bindings("js", Path(scratch), stem, sides[0], sides[1])[0]
-            artefact = [str(library_file(folder, self.manifest)), str(package_file(folder, self.manifest))]
-            argv = [self.program, str(_SCRIPT), mode, str(module), *artefact, str(source), str(result), *more]
+            argv = [self.program, str(_SCRIPT), mode, str(module), str(source), str(result), *more]
             done = subprocess.run(argv, capture_output=True, text=True, check=False)
             what = f"'{folder}' in Node"
             if done.returncode < 0:
@@ -57,8 +49,3 @@ class NodeDevice(RunnerDevice):
             if done.returncode != 0:
                 raise runner_failed(what, done.stdout or done.stderr)
             return done.stdout, result.read_bytes()
-
-
-def _stem_of_graph(symbol: str) -> str:
-    """Return a stem whose graph function is ``symbol``."""
-    return symbol.removeprefix("xnn_").removesuffix("_graph")

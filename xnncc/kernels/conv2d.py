@@ -17,19 +17,26 @@ from .math import f32
 from .spatial import Window, padded_input
 
 
-def f32_conv2d(x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window, groups: int = 1) -> te.Tensor:
-    """Return the packed convolution of packed ``x``; ``groups`` > 1 wants whole blocks on both sides."""
+def f32_conv2d(
+    x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window, groups: int = 1, pixels: int | None = None
+) -> te.Tensor:
+    """Return the packed convolution of packed ``x``; ``groups`` > 1 wants whole blocks on both sides.
+
+    A pointwise one may compute ``pixels`` >= H*W of them, so that a register tile divides their number: those beyond
+    the image repeat its last pixel and are not written.
+    """
     n, cb = int(x.shape[0]), int(x.shape[1])
     ob, cbg, kh, kw, ci, v = (int(d) for d in w.shape)
     (sh, sw), (dh, dw), (oh, ow), width = win.stride, win.dilation, win.out, win.image[1]
     obg = ob // groups
+    computed = pixels if pixels is not None and win.is_pointwise else oh * ow
     padded = padded_input(x, win, f32(0.0)) if win.needs_pad else None
     co, ky, kx, ic = (te.reduce_axis((0, e), s) for e, s in ((cbg, "co"), (kh, "kh"), (kw, "kw"), (ci, "ci")))
 
     def read(t: Expr, o: Expr, p: Expr) -> Expr:
         c = co if groups == 1 else tirx.floordiv(o, obg) * cbg + co
         if win.is_pointwise:
-            return x[t, c, p, ic]
+            return x[t, c, p if computed == oh * ow else tirx.min(p, oh * ow - 1), ic]
         y, z = p // ow * sh + ky * dh, p % ow * sw + kx * dw
         return padded[t, c, y, z, ic] if padded is not None else x[t, c, y * width + z, ic]
 
@@ -37,7 +44,7 @@ def f32_conv2d(x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window, groups: in
     numbers = rule(
         "conv2d",
         oh=1 if flat else oh,
-        ow=oh * ow if flat else ow,
+        ow=computed if flat else ow,
         ic=cbg * ci,
         ib=cbg,
         taps=kh * kw,
@@ -45,7 +52,7 @@ def f32_conv2d(x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window, groups: in
         x_bytes=4 * cb * ci * (win.padded[0] * win.padded[1] if not flat else oh * ow),
     )
     acc = te.compute(
-        (n, ob, oh * ow, v),
+        (n, ob, computed, v),
         lambda t, o, p, i: te.sum(read(t, o, p) * w[o, co, ky, kx, ic, i], axis=[co, ky, kx, ic]),
         "acc",
         attrs=numbers,

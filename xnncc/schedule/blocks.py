@@ -86,11 +86,6 @@ def copy_pad(sch: Schedule, block: SBlockRV, lanes: int, at: LoopRV | None = Non
         sch.vectorize(loops[-1])
 
 
-def divisors(n: int, top: int = 64) -> list[int]:
-    """Return the divisors of ``n`` up to ``top``, ascending."""
-    return [d for d in range(1, min(n, top) + 1) if n % d == 0]
-
-
 def fuse_all(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
     """Return one loop for all ``loops``."""
     return sch.fuse(*loops) if len(loops) > 1 else loops[0]

@@ -7,9 +7,9 @@ from math import gcd
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
+from ..ir.tiles import tiles
 from ..target import Machine
 from .blocks import copy_pad, extent, fuse_all, inline_tail, pads, unroll_below
-from .tiles import tiles
 
 NAME = "bmm"
 

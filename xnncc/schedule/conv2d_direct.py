@@ -13,11 +13,12 @@ from math import ceil
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
+from ..ir.tiles import divisors, tiles
 from ..target import Machine
-from .blocks import copy_pad, divisors, inline_tail, pads, unroll_below
-from .tiles import tiles
+from .blocks import copy_pad, inline_tail, pads, unroll_below
 
 NAME = "conv2d"
+FEW_PIXELS = 196  # up to a 14 x 14 image the weights, not the input, are what does not fit
 
 
 @dataclass(frozen=True)
@@ -34,27 +35,34 @@ class Config:
 
 def space(n: dict[str, int], machine: Machine) -> list[Config]:
     """Return at most a dozen configurations, the analytic choice first."""
-    v, l1 = machine.lanes, machine.l1d_kib * 1024
     found = []
     for ob, ht, wt in tiles(n["ob"], n["oh"], n["ow"], machine)[:5]:
-        rows = n["ow"] // wt if n["oh"] == 1 else n["oh"] // ht
-        if 4 * n["ic"] * n["taps"] * ob * v > l1 and n["ib"] > 1 and ht == 1:
-            found += _in_passes(n, machine, ob, wt, rows)
-        wanted = max(1, ceil(n["x_bytes"] / (machine.l2_kib * 512)))
-        chunk = 1
-        if n["ob"] // ob >= 4:  # with few passes over x a piece in L2 gains nothing
-            chunk = min((d for d in divisors(rows, 4096) if d >= wanted), default=1)
-        found.append(Config(ob, ht, wt, chunk))
-        if chunk > 1:
-            found.append(Config(ob, ht, wt))
+        passes = _in_passes(n, machine, ob, wt) if ht == 1 else []
+        pieces = _in_pieces(n, machine, ob, ht, wt)
+        whole = [Config(ob, ht, wt)]
+        far = n["x_bytes"] > max(machine.l2_kib, machine.l3_kib) * 512
+        small = n["oh"] * n["ow"] <= FEW_PIXELS
+        found += passes + whole + pieces if small else pieces + whole + passes if far else whole + passes + pieces
     return found[:12]
 
 
-def _in_passes(n: dict[str, int], machine: Machine, ob: int, wt: int, rows: int) -> list[Config]:
+def _in_pieces(n: dict[str, int], machine: Machine, ob: int, ht: int, wt: int) -> list[Config]:
+    """Return the configuration that keeps a piece of the input in half of L2 while all channels use it. With few
+    passes over the input it gains nothing."""
+    rows = n["ow"] // wt if n["oh"] == 1 else n["oh"] // ht
+    wanted = ceil(n["x_bytes"] / (machine.l2_kib * 512))
+    chunk = next((d for d in divisors(rows, 4096) if d >= wanted), rows)
+    return [Config(ob, ht, wt, chunk)] if n["ob"] // ob >= 4 and 1 < chunk <= 2 * wanted else []
+
+
+def _in_passes(n: dict[str, int], machine: Machine, ob: int, wt: int) -> list[Config]:
     """Return configurations for weights beyond L1: those of one pass stay there while the pixels of a chunk use them,
     whose partial sums stay in a part of it too."""
     v, l1 = machine.lanes, machine.l1d_kib * 1024
+    if 4 * n["ic"] * n["taps"] * ob * v <= l1 or n["ib"] == 1:
+        return []
     pixels = n["oh"] * n["ow"]
+    rows = n["ow"] // wt if n["oh"] == 1 else n["oh"]
     chunks = [d for d in divisors(rows, 4096) if 4 * ob * v * pixels // d <= l1 * 3 // 4]
     passes = [d for d in divisors(n["ib"]) if 4 * ob * d * n["taps"] * v * v <= l1 * 2 // 3]
     if not chunks or not passes or pixels // chunks[0] < 4 * wt:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
+from ..ir.tiles import cycles, divisors, tiles
 from ..target import Machine
-from .blocks import blocks_of, divisors, output_block, unroll_below
-from .tiles import cycles, tiles
+from .blocks import blocks_of, output_block, unroll_below
 
 NAME = "winograd"
 FAR_BYTES, NEAR_BYTES, ACTIVATION_BYTES = 3.0, 16.0, 6.0  # a cycle: weights beyond L2, in L2; activations beyond L2

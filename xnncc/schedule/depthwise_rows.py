@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
+from ..ir.tiles import divisors
 from ..target import Machine
-from .blocks import copy_pad, divisors, inline_tail, pads, unroll_below
+from .blocks import copy_pad, inline_tail, pads, unroll_below
 
 NAME = "depthwise"
 UNROLLED_TAPS = 25  # a 7x7 window of 8 pixels would be 392 FMAs in a row: its rows stay a loop

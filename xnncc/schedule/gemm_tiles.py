@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
+from ..ir.tiles import tiles
 from ..target import Machine
 from .blocks import inline_tail, unroll_below
-from .tiles import tiles
 
 NAME = "gemm"
 

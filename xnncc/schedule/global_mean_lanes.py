@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
+from ..ir.tiles import divisors
 from ..target import Machine
-from .blocks import divisors, extent, inline_tail
+from .blocks import extent, inline_tail
 
 NAME = "global_mean"
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
+from ..ir.tiles import divisors
 from ..target import Machine
-from .blocks import copy_pad, divisors, inline_tail, output_block, pads, same, unroll_below
+from .blocks import copy_pad, inline_tail, output_block, pads, same, unroll_below
 
 NAME = "pool"
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
+from ..ir.tiles import divisors
 from ..target import Machine
-from .blocks import blocks_of, divisors, extent, fuse_all, is_reduction, output_block, same
+from .blocks import blocks_of, extent, fuse_all, is_reduction, output_block, same
 
 NAME = "rowwise"
 LANE = "xnn.lane"

@@ -9,6 +9,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from ..ir.tiles import padded_pixels
 from ..kernels import conv2d, depthwise, matmul, packing, winograd
 from ..kernels.spatial import Window
 from .choose_conv import winograd_tile
@@ -139,7 +140,8 @@ def _direct_emitter(walk: Walk, source: Value, win: Window, groups: int) -> Emit
     def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
         blocks = blocks_for(len(weights), walk.lanes)
         packed = _pack_direct(walk, source, weights, blocks, groups)
-        fn = lambda x, w, b: conv2d.f32_conv2d(x, w, b, win, groups)  # noqa: E731
+        pixels = padded_pixels(win.out[0] * win.out[1], blocks // groups, walk.machine)
+        fn = lambda x, w, b: conv2d.f32_conv2d(x, w, b, win, groups, pixels)  # noqa: E731
         return _emit_conv(walk, fn, source, constant(packed), bias, blocks, "conv2d")
 
     return emit

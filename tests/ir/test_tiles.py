@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xnncc.schedule.tiles import cycles, registers_needed, tiles
+from xnncc.ir.tiles import cycles, registers_needed, tiles
 from xnncc.target import Machine
 
 HASWELL = Machine(lanes=8, registers=16, fma_latency=5)

@@ -1,0 +1,58 @@
+"""Read a frozen graph as something hostile: size and form are checked before anything is believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from ...errors import BadModel
+from ..sniff import looks_like
+from .graph import BrokenGraph, Graph, graph_of
+from .schema import message
+
+MAX_FILE_BYTES = 2**31 - 1  # a protobuf message cannot be longer
+
+
+def read_graph_def(path: Path) -> Graph:
+    """Return the graph in a frozen GraphDef file.
+
+    Raises:
+        BadModel: missing, empty, cut off, no GraphDef, or no graph.
+    """
+    size = path.stat().st_size
+    if size == 0:
+        raise BadModel(f"{path}", "the file is empty", "Download or freeze the model again.")
+    if size > MAX_FILE_BYTES:
+        raise BadModel(f"{path}", f"{size} bytes, a GraphDef has at most {MAX_FILE_BYTES}", "Use a smaller model.")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadModel(f"{path}", f"cannot be read ({error.strerror})", "Check the file and its rights.") from error
+    return parse_graph_def(data, path)
+
+
+def parse_graph_def(data: bytes, path: Path) -> Graph:
+    """Return the graph in the bytes of a GraphDef that came from ``path``; see ``read_graph_def``."""
+    proto: Any = message("GraphDef")()
+    try:
+        proto.ParseFromString(data)
+    except (DecodeError, ValueError) as error:
+        found = looks_like(path)
+        why = "cut off or damaged" if found == "binary data" else f"not a GraphDef, it looks like {found}"
+        raise BadModel(f"{path}", why, "Give a frozen graph (.pb); download or freeze the model again.") from error
+    if not proto.node:
+        raise BadModel(f"{path}", f"not a GraphDef, it looks like {looks_like(path)}", "Give a frozen graph (.pb).")
+    try:
+        graph = graph_of(proto)
+    except UnicodeDecodeError:
+        raise BadModel(f"{path}", "a name in it is not text (UTF-8)", _AGAIN) from None
+    except BrokenGraph as broken:
+        raise BadModel(f"{path}", f"{broken}", _AGAIN) from None
+    if not graph.outputs:
+        raise BadModel(f"{path}", "the graph has no output", _AGAIN)
+    return graph
+
+
+_AGAIN = "The file is damaged; download or freeze the model again."

@@ -1,0 +1,57 @@
+"""The analytic model of a register tile: ob channel blocks x t pixels of vector accumulators."""
+
+from __future__ import annotations
+
+from ..target import Machine
+
+# Of the load ports' peak, what a loop of broadcasts and multiply-adds gets. Zen 3, one core, quiet (2026-11): tiles of
+# one block x 7 to 14 pixels, a load for each multiply-add, run at 77 to 80 % of peak, 2x4 and 4x2 at 97 to 100 %.
+LOAD_USE = 0.8
+
+
+def divisors(n: int, top: int = 64) -> list[int]:
+    """Return the divisors of ``n`` up to ``top``, ascending."""
+    return [d for d in range(1, min(n, top) + 1) if n % d == 0]
+
+
+def registers_needed(ob: int, t: int, machine: Machine) -> int:
+    """Return how many vector registers the tile's inner loop keeps live.
+
+    Where a multiply-add takes one lane of a register (Arm), LLVM unrolls the channel loop and keeps all t inputs; wasm
+    engines do much the same. Elsewhere the ob weight vectors stay and one broadcast lives at a time, which AVX-512
+    folds into the multiply-add when ob is 1.
+    """
+    if machine.lanes == 4:
+        return ob * t + t + ob
+    if ob == 1:
+        return t + (1 if machine.lanes == 16 else 2)
+    return ob * t + ob + 1
+
+
+def cycles(ob: int, t: int, machine: Machine) -> float:
+    """Return cycles for each vector multiply-add of the tile, bound by FMA ports, loads and latency."""
+    loads = ob + (t / machine.lanes if machine.multiplies_by_lane else t)
+    return max(ob * t / machine.fma_ports, loads / (machine.load_ports * LOAD_USE), machine.fma_latency) / (ob * t)
+
+
+def tiles(blocks: int, oh: int, ow: int, machine: Machine) -> list[tuple[int, int, int]]:
+    """Return (ob, ht, wt) that fit the registers, best first; wt divides ow, ht > 1 only for whole rows."""
+    found = []
+    for ob in divisors(blocks, 8):
+        for wt in divisors(ow, 32):
+            for ht in divisors(oh, 8) if wt == ow else [1]:
+                if registers_needed(ob, ht * wt, machine) <= machine.registers:
+                    found.append((round(cycles(ob, ht * wt, machine), 3), -ob * ht * wt, ob, ht, wt))
+    return [tile[2:] for tile in sorted(found)] or [(1, 1, 1)]
+
+
+def padded_pixels(pixels: int, blocks: int, machine: Machine) -> int:
+    """Return to how many pixels a long axis should be padded so that its best tile, waste included, is cheapest.
+
+    49 pixels have tiles of 1 or 7 only; 50 have 5 and 10, and with two blocks that is a fifth faster.
+    """
+    cost = {}
+    for padded in range(pixels, pixels + 5):
+        ob, _, t = tiles(blocks, 1, padded, machine)[0]
+        cost[padded] = cycles(ob, t, machine) * padded
+    return min(cost, key=lambda padded: (round(cost[padded] / cost[pixels], 2), padded))
