@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from xnncc.bindings import write_bindings
 from xnncc.codegen.compile import compile_file
 from xnncc.codegen.link import link_library
+from xnncc.ir.plan import TensorInfo
 from xnncc.pack import Package, Tensor, write, write_manifest
 from xnncc.target import Target
 
@@ -34,6 +36,9 @@ def tiny_artefact(target: Target, folder: Path, stem: str = "tiny", defines: tup
     objects = tiny_objects(target, folder, stem, defines)
     files = link_library(target, objects, f"xnn_{stem}_graph", stem, folder)
     objects[0].unlink()
+    if target.toolchain.kind == "wasm":
+        ends = [(TensorInfo(name, (1, COUNT), "float32"),) for name in ("x:0", "y")]
+        write_bindings("js", folder, stem, *ends)
     tensors = {"inputs": [{"name": "x:0", "shape": [1, COUNT], "dtype": "float32"}],
                "outputs": [{"name": "y", "shape": [1, COUNT], "dtype": "float32"}]}  # fmt: skip
     write(

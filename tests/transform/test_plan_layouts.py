@@ -348,6 +348,18 @@ def test_operators_behind_a_convolution(image) -> None:
     check(build, data(1, 3, 4, 5))
 
 
+def test_polynomials_are_not_fused_with_each_other() -> None:
+    """Each repeats its operand twenty times: three in one kernel would keep LLVM busy for a minute."""
+
+    def build(emit, x):
+        gate = emit(op.sigmoid(emit(conv(x, 3, 8), "y")), "gate")
+        t = emit(op.tanh(emit(op.add(emit(op.multiply(gate, gate), "sq"), gate), "sum")), "t")
+        return emit(op.exp(emit(nn.silu(t), "s")), "e")
+
+    network = check(build, data(1, 3, 4, 5))
+    assert "fused_conv2d_sigmoid" in network.kernels, "one is still part of the convolution"
+
+
 # ---- two operands --------------------------------------------------------------------------------------------------
 
 

@@ -44,13 +44,20 @@ def write_bindings(
 
 
 def write_demo_page(out: Path, stem: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[Path]:
-    """Write ``index.html``, a page that classifies a photo with ``<stem>.mjs``; none for a network without an image.
+    """Write ``index.html``, a page that classifies a photo with ``<stem>.mjs``; none for what is no classifier of images.
 
-    An image is the only input, float32, [1, C, H, W] or [1, H, W, C] with C 1 or 3.
+    A classifier has one input, an image: float32, [1, C, H, W] or [1, H, W, C] with C 1 or 3; and one output, scores:
+    [1, K] or [1, K, 1, 1] with K of 2 or more.
     """
     if len(inputs) != 1 or inputs[0].dtype != "float32" or image_layout(inputs[0].shape) is None:
         return []
+    if len(outputs) != 1 or not _are_scores(outputs[0].shape):
+        return []
     return [_write("page.html", "index.html", out, stem, inputs, outputs)]
+
+
+def _are_scores(shape: Sequence[int]) -> bool:
+    return len(shape) in (2, 4) and shape[1] > 1 and all(n == 1 for i, n in enumerate(shape) if i != 1)
 
 
 def image_layout(shape: Sequence[int]) -> str | None:
@@ -65,8 +72,9 @@ def _write(
 ) -> Path:
     names = {"stem": stem, "ident": c_identifier(stem), "cls": class_name(stem)}
     layout = image_layout(inputs[0].shape) if inputs else None
+    image = dict(zip(layout, inputs[0].shape, strict=True)) if layout else {}
     values: dict[str, Any] = {
-        **names, "graph": graph_symbol(stem), "layout": layout, "inputs": arguments(inputs),
+        **names, "graph": graph_symbol(stem), "layout": layout, "image": image, "inputs": arguments(inputs),
         "outputs": arguments(outputs),
     }  # fmt: skip
     file = out / path.format(**names)

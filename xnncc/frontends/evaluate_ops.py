@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from tvm.ir import Call
 
+from .evaluate_recurrent import recurrent
 from .evaluate_windows import avg_pool, conv, conv_transpose, max_pool
 
 Array = np.ndarray
@@ -196,6 +197,7 @@ EVALUATORS: dict[str, Evaluator] = {
     "squeeze": _squeeze, "expand_dims": _expand_dims,
     "tile": lambda call, x: np.tile(x, _ints(call.attrs.repeats)),
     "flip": lambda call, x: np.flip(x, int(call.attrs.axis)),
+    "call_pure_packed": recurrent,
     "nn.conv2d": conv, "nn.conv3d": conv, "nn.conv2d_transpose": conv_transpose,
     "nn.max_pool2d": max_pool, "nn.max_pool3d": max_pool, "nn.avg_pool2d": avg_pool, "nn.avg_pool3d": avg_pool,
 }  # fmt: skip

@@ -127,3 +127,9 @@ def reference_unpack(x: np.ndarray, c: int, h: int, w: int) -> np.ndarray:
     """Return packed ``x`` as plain [N, c, h, w] by numpy."""
     n, blocks, _, v = x.shape
     return np.ascontiguousarray(x.transpose(0, 1, 3, 2).reshape(n, blocks * v, h, w)[:, :c])
+
+
+def dequantise(q: te.Tensor, scale: te.Tensor) -> te.Tensor:
+    """Return float32 weights of stored ``q`` [OB, ..., v] and ``scale`` [OB, v]."""
+    element = lambda *i: tirx.Cast("float32", q(*i)) * scale[i[0], i[-1]]  # noqa: E731
+    return te.compute(q.shape, element, "dequantise")

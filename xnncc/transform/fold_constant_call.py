@@ -13,6 +13,7 @@ import tvm
 from tvm import relax
 
 from .layout_walk import Value, Walk, shape_of
+from .stored_weights import NARROW, Stored
 
 EVALUATE: dict[str, Callable[..., np.ndarray]] = {
     "relax.add": np.add,
@@ -37,16 +38,28 @@ def fold_constant_call(walk: Walk, call: tvm.ir.Call) -> Value | None:
     if len(consts) != len(tensors):
         return None
     name = getattr(call.op, "name", "")
+    stored = walk.value(tensors[0]).stored
     if name in ("relax.reshape", "relax.expand_dims", "relax.squeeze"):
-        array = consts[0].reshape(shape_of(call))
+        change = lambda a: a.reshape(shape_of(call))  # noqa: E731
+        array, stored = change(consts[0]), stored and stored.rearranged(change)
     elif name == "relax.permute_dims":
         axes = None if call.attrs.axes is None else [int(i) for i in call.attrs.axes]
-        array = consts[0].transpose(axes)
+        change = lambda a: a.transpose(axes)  # noqa: E731
+        array, stored = change(consts[0]), stored and stored.rearranged(change)
     elif name == "relax.astype":
         array = consts[0].astype(str(call.attrs.dtype))
+        stored = Stored(consts[0]) if str(consts[0].dtype) in NARROW and array.dtype == np.float32 else None
     elif name in EVALUATE:
         array = EVALUATE[name](*consts)
+        stored = _still_stored(name, stored, consts)
     else:
         return None
     dtype = str(call.ty.dtype)
-    return Value(shape_of(call), dtype, const=np.asarray(array, dtype=dtype), name=walk.name)
+    return Value(shape_of(call), dtype, const=np.asarray(array, dtype=dtype), stored=stored, name=walk.name)
+
+
+def _still_stored(name: str, stored: Stored | None, consts: list[np.ndarray]) -> Stored | None:
+    """Return what is left of the first operand's stored form after ``name``."""
+    if stored is None or name not in ("relax.subtract", "relax.multiply"):
+        return None
+    return stored.minus(consts[1]) if name == "relax.subtract" else stored.times(consts[1])

@@ -14,11 +14,12 @@ from ..kernels import conv2d, depthwise, matmul, packing, winograd
 from ..kernels.spatial import Window
 from .choose_conv import winograd_tile
 from .layout_walk import INJECTIVE, OPAQUE, OUT_FUSABLE, Pending, Value, Walk, constant, per_channel, shape_of
+from .stored_weights import Stored, packed_weights
 
 FIRST_LAYER_CHANNELS = 4  # up to this many input channels a convolution reads plain pixels
 DENSE_GROUPS = 4  # up to this many ragged groups are cheaper as one convolution with zeros than as plain loops
 
-Emitter = Callable[[np.ndarray, np.ndarray], relax.Expr]  # weights, bias -> the kernel's output
+Emitter = Callable[[Pending], relax.Expr]  # -> the kernel's output
 
 
 def ints(values: Iterable) -> tuple[int, ...]:
@@ -58,7 +59,7 @@ def conv2d_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
         out=pair(out[2:]),
         dilation=pair(attrs.dilation),
     )
-    return linear_conv(walk, x, w.const, win, int(attrs.groups), out)
+    return linear_conv(walk, x, w.const, win, int(attrs.groups), out, w.stored)
 
 
 def conv2d_transpose_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
@@ -91,7 +92,15 @@ def conv2d_transpose_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
     return linear_conv(walk, x, np.ascontiguousarray(flipped), win, groups, out)
 
 
-def linear_conv(walk: Walk, x: Value, w: np.ndarray, win: Window, groups: int, out: tuple[int, ...]) -> Value | None:
+def linear_conv(
+    walk: Walk,
+    x: Value,
+    w: np.ndarray,
+    win: Window,
+    groups: int,
+    out: tuple[int, ...],
+    stored: Stored | None = None,
+) -> Value | None:
     """Return the pending convolution of ``x`` with OIHW ``w``."""
     v = walk.lanes
     c, o = x.shape[1], out[1]
@@ -99,7 +108,7 @@ def linear_conv(walk: Walk, x: Value, w: np.ndarray, win: Window, groups: int, o
         if groups > DENSE_GROUPS:
             walk.note(f"{walk.name}: {groups} groups of {c // groups} channels are not whole blocks of {v}")
             return None
-        w, groups = _dense(w, groups), 1
+        w, groups, stored = _dense(w, groups), 1, None
     walk.settle(x)
     is_first = x.image is None and c <= FIRST_LAYER_CHANNELS and groups == 1 and win.spread == (1, 1)
     source = x if is_first else walk.packed(x)
@@ -111,38 +120,38 @@ def linear_conv(walk: Walk, x: Value, w: np.ndarray, win: Window, groups: int, o
         emit = _winograd_emitter(walk, source, win, m)
     else:
         emit = _direct_emitter(walk, source, win, groups)
-    pending = Pending(w.astype("float32"), np.zeros(o, "float32"), emit, (walk.name,))
+    pending = Pending(w.astype("float32"), np.zeros(o, "float32"), emit, (walk.name,), stored=stored)
     return Value(out, image=out[1:], pending=pending, name=walk.name)
 
 
 def _depthwise_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
     blocks = shape_of(source.expr)[1]
 
-    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
-        packed = depthwise.pack_depthwise_weights(weights, walk.lanes, blocks)
+    def emit(p: Pending) -> relax.Expr:
+        pack = lambda w: depthwise.pack_depthwise_weights(w, walk.lanes, blocks)  # noqa: E731
         fn = lambda x, w, b: depthwise.f32_depthwise(x, w, b, win)  # noqa: E731
-        return _emit_conv(walk, fn, source, constant(packed), bias, blocks, "depthwise")
+        return _emit_conv(walk, fn, source, packed_weights(walk, p, pack, blocks), p.bias, blocks, "depthwise")
 
     return emit
 
 
 def _first_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
-    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
-        blocks = blocks_for(len(weights), walk.lanes)
-        packed = conv2d.pack_conv_weights(weights, walk.lanes, blocks, weights.shape[1])
+    def emit(p: Pending) -> relax.Expr:
+        blocks = blocks_for(len(p.weights), walk.lanes)
+        pack = lambda w: conv2d.pack_conv_weights(w, walk.lanes, blocks, w.shape[1])  # noqa: E731
         fn = lambda x, w, b: conv2d.f32_conv2d_first(x, w, b, win)  # noqa: E731
-        return _emit_conv(walk, fn, source, constant(packed), bias, blocks, "conv2d")
+        return _emit_conv(walk, fn, source, packed_weights(walk, p, pack, blocks), p.bias, blocks, "conv2d")
 
     return emit
 
 
 def _direct_emitter(walk: Walk, source: Value, win: Window, groups: int) -> Emitter:
-    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
-        blocks = blocks_for(len(weights), walk.lanes)
-        packed = _pack_direct(walk, source, weights, blocks, groups)
+    def emit(p: Pending) -> relax.Expr:
+        blocks = blocks_for(len(p.weights), walk.lanes)
+        packed = _packed_direct(walk, source, p, blocks, groups)
         pixels = padded_pixels(win.out[0] * win.out[1], blocks // groups, walk.machine)
         fn = lambda x, w, b: conv2d.f32_conv2d(x, w, b, win, groups, pixels)  # noqa: E731
-        return _emit_conv(walk, fn, source, constant(packed), bias, blocks, "conv2d")
+        return _emit_conv(walk, fn, source, packed, p.bias, blocks, "conv2d")
 
     return emit
 
@@ -150,21 +159,25 @@ def _direct_emitter(walk: Walk, source: Value, win: Window, groups: int) -> Emit
 def _winograd_emitter(walk: Walk, source: Value, win: Window, m: int) -> Emitter:
     """The package holds the 3x3 kernels; a kernel that reads nothing but weights transforms them once, at open."""
 
-    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
-        blocks = blocks_for(len(weights), walk.lanes)
-        packed = constant(_pack_direct(walk, source, weights, blocks, 1))
+    def emit(p: Pending) -> relax.Expr:
+        blocks = blocks_for(len(p.weights), walk.lanes)
+        packed = _packed_direct(walk, source, p, blocks, 1)
         transform = lambda w: winograd.transform_weights(w, m)  # noqa: E731
         u = walk.emit(transform, packed, hint="winograd_weights", pattern=OPAQUE, name="weights")
         fn = lambda x, w, b: winograd.f32_conv2d_winograd(x, w, b, win, m)  # noqa: E731
-        return _emit_conv(walk, fn, source, u, bias, blocks, "winograd")
+        return _emit_conv(walk, fn, source, u, p.bias, blocks, "winograd")
 
     return emit
 
 
-def _pack_direct(walk: Walk, source: Value, weights: np.ndarray, blocks: int, groups: int) -> np.ndarray:
-    if groups == 1:
-        weights = _pad_inputs(weights, shape_of(source.expr)[1] * walk.lanes)
-    return conv2d.pack_conv_weights(weights, walk.lanes, blocks, walk.lanes, groups)
+def _packed_direct(walk: Walk, source: Value, p: Pending, blocks: int, groups: int) -> relax.Expr:
+    channels = shape_of(source.expr)[1] * walk.lanes
+
+    def pack(w: np.ndarray) -> np.ndarray:
+        w = _pad_inputs(w, channels) if groups == 1 else w
+        return conv2d.pack_conv_weights(w, walk.lanes, blocks, walk.lanes, groups)
+
+    return packed_weights(walk, p, pack, blocks)
 
 
 def _emit_conv(
@@ -198,14 +211,14 @@ def _phases(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
     blocks = -(-o // v)
     win = Window((h, wd), (1, 1), (1, 1), (0, 0, 0, 0), (h, wd))
 
-    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
-        """``weights`` [O, C, KH, KW]."""
+    def emit(p: Pending) -> relax.Expr:
+        """Weights [O, C, KH, KW]."""
         full = np.zeros((kh, kw, blocks * v, c), "float32")
-        full[:, :, :o] = weights.transpose(2, 3, 0, 1)
+        full[:, :, :o] = p.weights.transpose(2, 3, 0, 1)
         full = full.reshape(kh * kw * blocks * v, c, 1, 1)
         full = _pad_inputs(full, shape_of(source.expr)[1] * v)
         packed_w = conv2d.pack_conv_weights(full, v, kh * kw * blocks, v)
-        b = constant(np.tile(conv2d.pack_vector(bias, v, blocks), (kh * kw, 1)))
+        b = constant(np.tile(conv2d.pack_vector(p.bias, v, blocks), (kh * kw, 1)))
         phases = walk.emit(
             lambda x, w, b: conv2d.f32_conv2d(x, w, b, win), source.expr, constant(packed_w), b,
             hint="conv2d", pattern=OUT_FUSABLE, name="phases",
@@ -261,7 +274,8 @@ def matmul_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
         return None
     out = shape_of(call)
     if w.const is not None and x.const is None and prod(w.shape[:-2]) == 1:
-        return _weights_matmul(walk, x, w.const.reshape(w.shape[-2:]), out)
+        stored = w.stored and w.stored.rearranged(lambda a: a.reshape(w.shape[-2:])) if len(w.shape) > 2 else w.stored
+        return _weights_matmul(walk, x, w.const.reshape(w.shape[-2:]), out, stored)
     batch = prod(x.shape[:-2])
     if x.shape[:-2] != w.shape[:-2] and batch * prod(w.shape[:-2]) != 1:
         return None
@@ -271,15 +285,15 @@ def matmul_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
     return Value(out, expr=walk.reshaped(y, out), name=walk.name)
 
 
-def _weights_matmul(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
+def _weights_matmul(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...], stored: Stored | None) -> Value:
     v = walk.lanes
     k, n = w.shape
     rows = prod(x.shape[:-1])
     a = walk.reshaped(walk.plain(x), (rows, k))
 
-    def emit(weights: np.ndarray, bias: np.ndarray) -> relax.Expr:
-        packed_w = constant(matmul.pack_matmul_weights(weights, v))
-        b = constant(conv2d.pack_vector(bias, v, -(-n // v)))
+    def emit(p: Pending) -> relax.Expr:
+        packed_w = packed_weights(walk, p, lambda m: matmul.pack_matmul_weights(m, v), -(-n // v))
+        b = constant(conv2d.pack_vector(p.bias, v, -(-n // v)))
         if rows == 1:
             y = walk.emit(lambda x, w, b: matmul.f32_gemv(x, w, b, n), a, packed_w, b, hint="gemv", pattern=OUT_FUSABLE)
         else:
@@ -289,5 +303,5 @@ def _weights_matmul(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -
                 y = walk.emit(lambda t: packing.crop_columns(t, n), y, hint="crop", pattern=INJECTIVE)
         return walk.reshaped(y, out)
 
-    pending = Pending(w.astype("float32"), np.zeros(n, "float32"), emit, (walk.name,), last=True)
+    pending = Pending(w.astype("float32"), np.zeros(n, "float32"), emit, (walk.name,), last=True, stored=stored)
     return Value(out, pending=pending, name=walk.name)

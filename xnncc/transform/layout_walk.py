@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tvm
@@ -27,8 +28,15 @@ from tvm import relax
 from ..kernels import packing
 from ..target import Machine
 
+if TYPE_CHECKING:
+    from .stored_weights import Stored
+
 # Relax's operator patterns, which decide what FuseOps merges.
 ELEMENTWISE, BROADCAST, INJECTIVE, REDUCE, OUT_FUSABLE, OPAQUE = 0, 1, 2, 3, 4, 8
+
+# Kernels that repeat their operand about twenty times (kernels/math.py): never two in one fused kernel, for these
+# factors multiply. Three in a row took 68 s to compile (2026-11).
+POLYNOMIALS = ("exp", "sigmoid", "tanh", "erf", "silu", "gelu")
 
 
 @dataclass
@@ -37,14 +45,16 @@ class Pending:
 
     weights: np.ndarray
     bias: np.ndarray
-    emit: Callable[[np.ndarray, np.ndarray], relax.Expr]
+    emit: Callable[[Pending], relax.Expr]
     names: tuple[str, ...]  # tensors of the model that it completes, its own last
     last: bool = False  # output channels are the last axis of weights and of the value
+    stored: Stored | None = None  # the weights as the model stores them, if not as float32
 
     def scaled(self, k: np.ndarray) -> Pending:
         """Return the operator times ``k`` [O]."""
         shape = (1,) * (self.weights.ndim - 1) + (-1,) if self.last else (-1,) + (1,) * (self.weights.ndim - 1)
-        return replace(self, weights=self.weights * k.reshape(shape), bias=self.bias * k)
+        stored = self.stored.times(k.reshape(shape)) if self.stored is not None else None
+        return replace(self, weights=self.weights * k.reshape(shape), bias=self.bias * k, stored=stored)
 
     def named(self, name: str) -> Pending:
         """Return the operator as the one that computes tensor ``name`` now."""
@@ -64,6 +74,7 @@ class Value:
     expr: relax.Expr | None = None
     image: tuple[int, ...] | None = None
     const: np.ndarray | None = None
+    stored: Stored | None = None  # the constant as the model stores it, if not as float32
     pending: Pending | None = None
     name: str = ""
 
@@ -81,6 +92,7 @@ class Walk:
     completes: tuple[str, ...] = ()  # tensors folded into what is being emitted, its own last
     packed_values: dict[str, tuple[tuple[int, ...], int]] = field(default_factory=dict)  # var name -> NCHW shape, v
     notes: list[str] = field(default_factory=list)
+    polynomials: set[relax.Var] = field(default_factory=set)  # what may be fused with one of POLYNOMIALS
     aliased: set[relax.Var] = field(default_factory=set)  # buffers that are already a part of a concatenation
 
     @property
@@ -101,8 +113,13 @@ class Walk:
 
     def emit(self, fn: Callable, *args: relax.Expr, hint: str, pattern: int, name: str | None = None) -> relax.Var:
         """Emit TE function ``fn`` of ``args`` as a kernel of its own; its variable gets the name of the tensor."""
+        after_polynomial = any(isinstance(a, relax.Var) and a in self.polynomials for a in args)
+        if hint in POLYNOMIALS and after_polynomial:
+            pattern = OPAQUE
         call = self.builder.call_te(fn, *args, primfunc_name_hint=hint, primfunc_attrs={"op_pattern": pattern})
         var = self.builder.emit(call, name or self.name)
+        if (hint in POLYNOMIALS or after_polynomial) and pattern in (ELEMENTWISE, BROADCAST):
+            self.polynomials.add(var)
         self.sources[var.name] = (*self.completes, *([name or self.name] if name or not self.completes else []))
         return var
 
@@ -110,7 +127,7 @@ class Walk:
         """Emit ``v`` if it was pending."""
         if v.pending is not None:
             reader, self.name, self.completes = self.name, v.name, v.pending.names
-            v.expr = v.pending.emit(v.pending.weights, v.pending.bias)
+            v.expr = v.pending.emit(v.pending)
             v.pending = None
             self.remember(v)
             self.name, self.completes = reader, ()
@@ -129,7 +146,9 @@ class Walk:
     def plain(self, v: Value) -> relax.Expr:
         """Return ``v`` as an expression of its logical shape."""
         if v.const is not None:
-            return constant(v.const)
+            from .stored_weights import stored_or_float
+
+            return stored_or_float(self, v.const, v.stored)
         self.settle(v)
         if v.image is None:
             return v.expr

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap, Counter
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,10 @@ from ...errors import BadModel, UnsupportedModel
 from ...ir.plan import TensorInfo
 from ..network import NetworkBuilder, dtype_of, shape_of
 from . import fold
+from .expand_function import body_of
 from .node import Node, Refused, Value, label_of, operator_of
 from .operators import CONVERTERS
+from .preflight import is_supported
 from .shapes import MAX_ELEMENTS
 
 Scope = MutableMapping[str, "Value | _Skipped"]
@@ -76,13 +78,16 @@ class GraphConverter:
         """Convert a graph within ``scope`` and return its outputs."""
         for tensor in graph.initializer:
             scope[tensor.name] = self._weight(tensor)
-        for proto in graph.node:
+        self._run_nodes(graph.node, scope)
+        return [self._look_up(output.name, scope, "the graph's output") for output in graph.output]  # type: ignore[misc]
+
+    def _run_nodes(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
+        for proto in nodes:
             if any(name in scope for name in proto.output if name):
                 raise BadModel(f"{self._path}", f"{label_of(proto)} computes a tensor that exists", _AGAIN)
             for name, value in zip(proto.output, self._results(proto, scope), strict=False):
                 if name:
                     scope[name] = value
-        return [self._look_up(output.name, scope, "the graph's output") for output in graph.output]  # type: ignore[misc]
 
     def _weight(self, tensor: onnx.TensorProto) -> Value | _Skipped:
         try:
@@ -101,7 +106,7 @@ class GraphConverter:
 
     def _results(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Value | _Skipped]:
         values = [self._look_up(name, scope, label_of(proto)) if name else None for name in proto.input]
-        supported = operator_of(proto) in CONVERTERS or proto.op_type == "If"
+        supported = is_supported(proto, self._opset)
         try:
             if any(isinstance(value, _Skipped) for value in values):
                 if not supported:
@@ -111,14 +116,28 @@ class GraphConverter:
                 return fold.evaluate(proto, values, self._opset)
             if proto.op_type == "If":
                 return self._if(proto, values[0], scope)
+            if operator_of(proto) not in CONVERTERS:
+                return self._expanded(proto, values, scope)  # type: ignore[arg-type]
             return self._converted(proto, values)  # type: ignore[arg-type]
         except Refused as refused:
             self.problems.append(_sentence(label_of(proto), refused))
         return [SKIPPED] * len(proto.output)
 
-    def _converted(self, proto: onnx.NodeProto, values: list[Value | None]) -> list[Value]:
-        if operator_of(proto) not in CONVERTERS:
+    def _expanded(self, proto: onnx.NodeProto, values: list[Value | None], scope: Scope) -> list[Value | _Skipped]:
+        """Convert an operator by the body that the standard defines it with."""
+        body = body_of(proto, self._opset, [None if v is None else _type_of(v) for v in values])
+        if body is None:
             raise Refused("the operator is not supported")
+        self._uses.update(name for node in body.nodes for name in node.input)
+        outer, self._opset = self._opset, body.opset
+        inner: Scope = ChainMap({}, scope)  # type: ignore[arg-type]
+        try:
+            self._run_nodes(body.nodes, inner)
+        finally:
+            self._opset = outer
+        return [inner[name] if name else SKIPPED for name in proto.output]
+
+    def _converted(self, proto: onnx.NodeProto, values: list[Value | None]) -> list[Value]:
         try:
             node = Node(proto, self._opset, values, self._build, lambda name: self._uses[name])
             result = CONVERTERS[operator_of(proto)](node)
@@ -170,6 +189,12 @@ def _check_size(value: Expr) -> None:
 
 def _sentence(label: str, refused: Refused) -> str:
     return f"{label}: {refused.why}{f'. {refused.next}' if refused.next else ''}".rstrip(".")
+
+
+def _type_of(value: Value) -> tuple[str, tuple[int, ...]]:
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape
+    return dtype_of(value), shape_of(value)
 
 
 def _operands(values: list[Value | None]) -> str:

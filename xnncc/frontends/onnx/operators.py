@@ -12,6 +12,7 @@ from . import (
     ops_normalise,
     ops_pool,
     ops_quantise,
+    ops_recurrent,
     ops_reduce,
     ops_resize,
 )
@@ -19,7 +20,7 @@ from .registry import CONVERTERS
 
 FAMILIES = (
     ops_activation, ops_conv, ops_elementwise, ops_index, ops_layout, ops_matmul, ops_normalise, ops_pool,
-    ops_quantise, ops_reduce, ops_resize,
+    ops_quantise, ops_recurrent, ops_reduce, ops_resize,
 )  # fmt: skip
 OTHER_DOMAINS = ("com.microsoft",)
 

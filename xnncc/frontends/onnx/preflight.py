@@ -12,6 +12,7 @@ from pathlib import Path
 import onnx
 
 from ...errors import UnsupportedModel
+from .expand_function import has_body
 from .node import label_of, operator_of
 from .operators import CONVERTERS, OTHER_DOMAINS
 
@@ -36,31 +37,32 @@ def check_model(path: Path, model: onnx.ModelProto) -> int:
         why = f"opset {opset or 'not stated'}; xnncc reads opset {MIN_OPSET} to {newest}"
         raise UnsupportedModel(f"{path}", why, "Export again with opset_version=17.")
     missing: dict[str, list[str]] = {}
-    for proto in _unsupported(model.graph, {t.name for t in model.graph.initializer}):
+    for proto in _unsupported(model.graph, {t.name for t in model.graph.initializer}, opset):
         missing.setdefault(operator_of(proto), []).append(label_of(proto).rsplit(" (", 1)[0])
     if missing:
         raise UnsupportedModel(f"{path}", _words(missing), "See docs/errors.md#unsupported-operator.")
     return opset
 
 
-def is_supported(proto: onnx.NodeProto) -> bool:
-    """Return whether the operator has a converter."""
-    return operator_of(proto) in CONVERTERS or operator_of(proto) in CONTROL_FLOW
+def is_supported(proto: onnx.NodeProto, opset: int) -> bool:
+    """Return whether the operator has a converter, or a body of operators by the standard."""
+    operator = operator_of(proto)
+    return operator in CONVERTERS or operator in CONTROL_FLOW or (operator not in RANDOM and has_body(proto, opset))
 
 
-def _unsupported(graph: onnx.GraphProto, constants: set[str]) -> list[onnx.NodeProto]:
+def _unsupported(graph: onnx.GraphProto, constants: set[str], opset: int) -> list[onnx.NodeProto]:
     found = []
     for proto in graph.node:
         known = all(name in constants for name in proto.input if name)
         if proto.op_type in _STATIC or (known and proto.op_type not in RANDOM and proto.op_type not in CONTROL_FLOW):
             constants.update(proto.output)
-        elif not is_supported(proto):
+        elif not is_supported(proto, opset):
             found.append(proto)
         elif proto.op_type in CONTROL_FLOW and not known:
             for attribute in proto.attribute:
                 if attribute.type == onnx.AttributeProto.GRAPH:
                     weights = {tensor.name for tensor in attribute.g.initializer}
-                    found += _unsupported(attribute.g, constants | weights)
+                    found += _unsupported(attribute.g, constants | weights, opset)
     return found
 
 

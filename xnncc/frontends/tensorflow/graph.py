@@ -39,6 +39,10 @@ class Operation:
         """The node for a message: ``node 'conv1' (Conv2D)``."""
         return f"node '{self.name}' ({self.kind})"
 
+    def attr(self, name: str, default: Any = None) -> Any:
+        """Return an attribute or ``default``."""
+        return self.attributes.get(name, default)
+
     def output(self, index: int) -> str:
         """Return the name of output ``index``."""
         return self.name if index == 0 else f"{self.name}:{index}"
