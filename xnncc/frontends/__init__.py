@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # suffix -> (what it is, module beside this file, loader in it)
 LOADERS: dict[str, tuple[str, str, str]] = {
     ".onnx": ("ONNX", ".onnx", "load_onnx"),
+    ".tflite": ("TensorFlow Lite", ".tflite", "load_tflite"),
 }
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -111,6 +111,13 @@ class NetworkBuilder:
         """Return a call of our own TE kernel; its function in the module is called ``name`` (made unique)."""
         return self._block.call_te(compute, *[self.emit(arg) for arg in args], primfunc_name_hint=name)
 
+    def call_kernel(
+        self, kernel: tvm.tirx.PrimFunc, args: Sequence[Expr], shape: Sequence[int], dtype: str, name: str
+    ) -> Expr:
+        """Return a call of our own TensorIR kernel; its last parameter is the result, of ``shape`` and ``dtype``."""
+        where = self._block.add_func(kernel, name)
+        return relax.call_tir(where, [self.emit(arg) for arg in args], relax.TensorType(tuple(shape), dtype))
+
     def rename(self, var: Var, name: str) -> None:
         """Give the tensor's name to a bound variable, unless it already carries one."""
         if var in self._at and not self._bindings[self._at[var]].name:

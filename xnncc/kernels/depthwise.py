@@ -29,7 +29,7 @@ def f32_depthwise(x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window) -> te.T
         (n, cb, oh * ow, v),
         lambda t, c, p, i: te.sum(read(t, c, p, i) * w[c, ky, kx, i], axis=[ky, kx]),
         "acc",
-        attrs=rule("depthwise", oh=oh, ow=ow, taps=kh * kw, sh=sh, plane_bytes=4 * v * ph * pw),
+        attrs=rule("depthwise", oh=oh, ow=ow, taps=kh * kw, kh=kh, sh=sh, ph=ph, plane_bytes=4 * v * ph * pw),
     )
     return te.compute((n, cb, oh * ow, v), lambda t, c, p, i: acc[t, c, p, i] + b[c, i], "bias")
 

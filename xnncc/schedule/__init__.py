@@ -27,6 +27,7 @@ from . import (
     gemv_blocks,
     global_mean_lanes,
     pool_rows,
+    recurrent_written,
     reduction,
     rowwise,
 )
@@ -43,6 +44,7 @@ RULES: dict[str, Any] = {
         gemv_blocks,
         gemm_tiles,
         bmm_packed,
+        recurrent_written,
     )
 }
 FOREIGN = (rowwise, reduction)  # order: the first that fits

@@ -18,6 +18,7 @@ from . import layout_linear as linear
 from . import layout_spatial as spatial
 from .fold_constant_call import fold_constant_call
 from .layout_gather import take_handler
+from .layout_recurrent import recurrent_handler
 from .layout_walk import Value, Walk, shape_of
 
 HANDLERS: dict[str, Callable] = {
@@ -39,6 +40,7 @@ HANDLERS: dict[str, Callable] = {
     "relax.concat": spatial.concat_handler,
     "relax.split": spatial.split_handler,
     "relax.nn.softmax": spatial.softmax_handler,
+    "relax.call_pure_packed": recurrent_handler,
     "relax.take": take_handler,
 }
 

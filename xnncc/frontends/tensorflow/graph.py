@@ -139,8 +139,10 @@ def _shape(shape: Any) -> tuple[int, ...] | None:
     return None if shape.unknown_rank else tuple(dim.size for dim in shape.dim)
 
 
-def sorted_operations(operations: Iterable[Operation]) -> list[Operation]:
+def sorted_operations(operations: Iterable[Operation], given: Iterable[str] = ()) -> list[Operation]:
     """Return the operations so that each stands after what it reads, otherwise in the order given.
+
+    ``given``: tensors that exist already, the parameters of a function.
 
     Raises:
         BrokenGraph: a name twice, an input that nobody computes, a cycle.
@@ -150,7 +152,7 @@ def sorted_operations(operations: Iterable[Operation]) -> list[Operation]:
         if operation.name in known:
             raise BrokenGraph(f"two nodes are called '{operation.name}'")
         known[operation.name] = operation
-    done: set[str] = set()
+    done: set[str] = {node_of(name) for name in given}
     result: list[Operation] = []
     for start in known.values():
         _visit(start, known, done, result)
@@ -172,13 +174,14 @@ def _visit(start: Operation, known: dict[str, Operation], done: set[str], result
                 result.append(operation)
             continue
         node = node_of(needed)
+        if node in done:
+            continue
         if node not in known:
             raise BrokenGraph(f"{operation.label} needs '{needed}', which no node computes")
         if node in open_names:
             raise BrokenGraph(f"{operation.label} needs itself, through '{needed}'")
-        if node not in done:
-            path.append((known[node], iter(known[node].inputs)))
-            open_names.add(node)
+        path.append((known[node], iter(known[node].inputs)))
+        open_names.add(node)
 
 
 def _function(proto: Any) -> Function:

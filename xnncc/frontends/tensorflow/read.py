@@ -10,16 +10,17 @@ from google.protobuf.message import DecodeError
 from ...errors import BadModel
 from ..sniff import looks_like
 from .graph import BrokenGraph, Graph, graph_of
+from .inline import without_calls
 from .schema import message
 
 MAX_FILE_BYTES = 2**31 - 1  # a protobuf message cannot be longer
 
 
-def read_graph_def(path: Path) -> Graph:
-    """Return the graph in a frozen GraphDef file.
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a GraphDef file.
 
     Raises:
-        BadModel: missing, empty, cut off, no GraphDef, or no graph.
+        BadModel: empty, too large, or not readable.
     """
     size = path.stat().st_size
     if size == 0:
@@ -27,25 +28,28 @@ def read_graph_def(path: Path) -> Graph:
     if size > MAX_FILE_BYTES:
         raise BadModel(f"{path}", f"{size} bytes, a GraphDef has at most {MAX_FILE_BYTES}", "Use a smaller model.")
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise BadModel(f"{path}", f"cannot be read ({error.strerror})", "Check the file and its rights.") from error
-    return parse_graph_def(data, path)
 
 
 def parse_graph_def(data: bytes, path: Path) -> Graph:
-    """Return the graph in the bytes of a GraphDef that came from ``path``; see ``read_graph_def``."""
+    """Return the graph in the bytes of a GraphDef that came from ``path``, functions in place of their calls.
+
+    Raises:
+        BadModel: cut off, no GraphDef, or no graph.
+    """
     proto: Any = message("GraphDef")()
     try:
         proto.ParseFromString(data)
     except (DecodeError, ValueError) as error:
-        found = looks_like(path)
+        found = _kind(path)
         why = "cut off or damaged" if found == "binary data" else f"not a GraphDef, it looks like {found}"
         raise BadModel(f"{path}", why, "Give a frozen graph (.pb); download or freeze the model again.") from error
     if not proto.node:
-        raise BadModel(f"{path}", f"not a GraphDef, it looks like {looks_like(path)}", "Give a frozen graph (.pb).")
+        raise BadModel(f"{path}", f"not a GraphDef, it looks like {_kind(path)}", "Give a frozen graph (.pb).")
     try:
-        graph = graph_of(proto)
+        graph = without_calls(graph_of(proto))
     except UnicodeDecodeError:
         raise BadModel(f"{path}", "a name in it is not text (UTF-8)", _AGAIN) from None
     except BrokenGraph as broken:
@@ -53,6 +57,10 @@ def parse_graph_def(data: bytes, path: Path) -> Graph:
     if not graph.outputs:
         raise BadModel(f"{path}", "the graph has no output", _AGAIN)
     return graph
+
+
+def _kind(path: Path) -> str:
+    return looks_like(path) if path.is_file() else "something else"
 
 
 _AGAIN = "The file is damaged; download or freeze the model again."

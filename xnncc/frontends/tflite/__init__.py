@@ -1,0 +1,45 @@
+"""TFLite -> Imported: read, pre-flight, conversion with constant folding, and the check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..imported import Imported
+
+
+def load_tflite(
+    path: Path,
+    shapes: dict[str, tuple[int, ...]],
+    samples: dict[str, np.ndarray] | None,
+    *,
+    check: bool = True,
+) -> Imported:
+    """Return the network in a TFLite file; see ``frontends.load_model`` for the errors it raises."""
+    import dataclasses
+
+    from ..check import check_import
+    from ..imported import Imported
+    from .convert import GraphConverter
+    from .preflight import check_model
+    from .read import read_tflite
+    from .reference import TfliteReference
+
+    model = read_tflite(path)
+    check_model(path, model, shapes)
+    converter = GraphConverter(path, model)
+    mod = converter.convert()
+    runtime = TfliteReference(model, converter.inputs, converter.outputs, converter.planar_tensors())
+    imported = Imported(
+        mod=mod,
+        inputs=converter.inputs,
+        outputs=converter.outputs,
+        source=path,
+        tensors=converter.tensors(mod),
+        runtime=runtime,
+        warnings=tuple(converter.warnings),
+    )
+    return dataclasses.replace(imported, check=check_import(imported, samples)) if check else imported

@@ -1,0 +1,67 @@
+"""TensorFlow -> Imported: read or freeze, pre-flight, static shapes, conversion with constant folding, and the check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..imported import Imported
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def load_graph_def(
+    path: Path, shapes: Shapes, samples: dict[str, np.ndarray] | None, *, check: bool = True
+) -> Imported:
+    """Return the network in a frozen GraphDef (``.pb``); see ``frontends.load_model`` for the errors it raises."""
+    if path.name == "saved_model.pb":
+        return load_with_tensorflow(path.parent, shapes, samples, check=check)
+    from .read import read_bytes
+
+    return _imported(path, read_bytes(path), shapes, samples, check)
+
+
+def load_with_tensorflow(
+    path: Path, shapes: Shapes, samples: dict[str, np.ndarray] | None, *, check: bool = True
+) -> Imported:
+    """Return the network in a SavedModel folder or a Keras file, frozen by TensorFlow itself."""
+    from .freeze import frozen
+
+    return _imported(path, frozen(path), shapes, samples, check)
+
+
+def _imported(
+    path: Path, data: bytes, shapes: Shapes, samples: dict[str, np.ndarray] | None, check: bool
+) -> Imported:
+    import dataclasses
+
+    from ..check import check_import
+    from ..imported import Imported
+    from .convert import GraphConverter
+    from .interpret import needed_for
+    from .preflight import check_operators
+    from .read import parse_graph_def
+    from .reference import NumpyReference, TensorFlowReference, has_tensorflow, used_placeholders
+    from .shapes import static_inputs
+
+    graph = parse_graph_def(data, path)
+    needed = needed_for(graph, graph.outputs)
+    check_operators(path, graph, needed)
+    inputs = static_inputs(path, used_placeholders(needed), shapes)
+    converter = GraphConverter(path, graph)
+    mod, outputs = converter.convert(inputs)
+    runtime = TensorFlowReference(path, data, outputs) if has_tensorflow() else NumpyReference(path, graph, outputs)
+    note = [] if has_tensorflow() else [f"TensorFlow is not installed: compared with {runtime.name} instead"]
+    imported = Imported(
+        mod=mod,
+        inputs=inputs,
+        outputs=outputs,
+        source=path,
+        tensors=converter.tensors(mod),
+        runtime=runtime,
+        warnings=(*note, *converter.warnings),
+    )
+    return dataclasses.replace(imported, check=check_import(imported, samples)) if check else imported

@@ -1,0 +1,79 @@
+"""Before any conversion: does every operator have a converter, and every tensor a dtype that is built?
+
+All operators without one are named at once. An operator of constants needs none if the interpreter knows it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...errors import ShapeError, UnsupportedModel, nearest
+from .interpret import evaluators
+from .model import Graph, Model
+from .operators import CONVERTERS, INTEGER, VARIABLES
+from .schema import NUMERIC
+
+_STATIC = frozenset({"SHAPE", "RANK"})
+
+
+def check_model(path: Path, model: Model, shapes: dict[str, tuple[int, ...]]) -> None:
+    """Refuse what cannot be built.
+
+    Raises:
+        UnsupportedModel: operators without a converter (all of them, sorted), or dtypes that are not built.
+        ShapeError: ``--shape`` for an input that does not exist, or another shape than the file has.
+    """
+    graph = model.main
+    missing: dict[str, list[str]] = {}
+    for kind, name in _unsupported(model, graph):
+        missing.setdefault(kind, []).append(f"'{name}'")
+    if missing:
+        kinds = [f"{kind} (tensor {_some(names)})" for kind, names in sorted(missing.items())]
+        count = "1 operator is" if len(kinds) == 1 else f"{len(kinds)} operators are"
+        why = f"{count} not supported: {', '.join(kinds)}"
+        raise UnsupportedModel(f"{path}", why, "See docs/errors.md#unsupported-operator.")
+    _check_dtypes(path, graph)
+    _check_shapes(path, graph, shapes)
+
+
+def _unsupported(model: Model, graph: Graph) -> list[tuple[str, str]]:
+    known = {index for index, tensor in enumerate(graph.tensors) if tensor.data is not None} | {-1}
+    foldable, found = evaluators(), []
+    for op in graph.operators:
+        if op.kind in _STATIC or (op.kind in foldable and op.inputs and known.issuperset(op.inputs)):
+            known.update(op.outputs)
+        elif op.kind == "CALL_ONCE" and not 0 <= op.options["init_subgraph_index"] < len(model.graphs):
+            found.append((f"CALL_ONCE of subgraph {op.options['init_subgraph_index']}", "?"))
+        elif op.kind not in CONVERTERS and op.kind not in INTEGER and op.kind not in VARIABLES:
+            kind = f"custom operator {op.kind}" if op.is_custom else op.kind
+            found.append((kind, graph.tensors[op.outputs[0]].name if op.outputs else "?"))
+    return found
+
+
+def _some(names: list[str], at_most: int = 5) -> str:
+    more = f" and {len(names) - at_most} more" if len(names) > at_most else ""
+    return ", ".join(sorted(names)[:at_most]) + more
+
+
+def _check_dtypes(path: Path, graph: Graph) -> None:
+    used = {index for op in graph.operators for index in (*op.inputs, *op.outputs) if index >= 0}
+    used |= {*graph.inputs, *graph.outputs}
+    wrong = sorted(
+        f"'{graph.tensors[i].name}' ({graph.tensors[i].dtype})"
+        for i in used
+        if graph.tensors[i].dtype not in NUMERIC and graph.tensors[i].dtype != "resource"
+    )
+    if wrong:
+        why = f"{len(wrong)} tensors have a dtype that is not built: {_some(wrong)}"
+        raise UnsupportedModel(f"{path}", why, "Convert the model with float32, float16 or 8-bit weights.")
+
+
+def _check_shapes(path: Path, graph: Graph, shapes: dict[str, tuple[int, ...]]) -> None:
+    known = {graph.tensors[i].name: graph.tensors[i].shape for i in graph.inputs}
+    for name, shape in shapes.items():
+        if name not in known:
+            hint = nearest(name, list(known))
+            raise ShapeError(f"--shape {name}", f"the model has no such input{hint}", f"Inputs: {', '.join(known)}.")
+        if tuple(shape) != known[name]:
+            why = f"{list(shape)}, the file was converted for {list(known[name])}"
+            raise ShapeError(f"--shape {name}", why, "Leave it out, or convert the model for the shape that you need.")
