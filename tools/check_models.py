@@ -5,9 +5,11 @@
     tools/check_models.py blazeface silero-vad --targets linux-arm64,android-arm64,web-wasm
     tools/check_models.py --everywhere                             four of them on the emulated targets
 
-Each network meets each target once: build, verify within 1e-4 on real data, judge (quickly under an emulator), sizes,
-and on this machine's own targets the time on one thread beside onnxruntime's, in turns. Writes models.json, models.md
-and the artefacts to --out (default: build/real) beside them. Exit code 1 when anything failed.
+Each network is built once for each target, and meets each place that runs the target (web-wasm has two: Node, and
+Chromium where it is installed): verify within 1e-4 on real data, judge (quickly where that is slow), and time on one
+thread: on this machine's own targets beside onnxruntime's, in turns; in Node and Chromium alone; under qemu never.
+Writes models.json, models.md and the artefacts to --out (default: build/real) beside them. Exit code 1 when anything
+failed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ import sys
 import tempfile
 import time
 import traceback
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +34,7 @@ from real_models import MODELS, REAL_MODELS, RealModel
 DEFAULT_OUT = Path(__file__).resolve().parent.parent / "build" / "real"
 EMULATED = ("linux-arm64", "android-arm64", "web-wasm")
 TOLERANCE = 1e-4
+WEB_REPEAT = 40  # inferences in Node and Chromium, whose compilers take a few of them to settle
 
 
 @dataclass
@@ -38,6 +43,7 @@ class Row:
 
     network: str
     target: str
+    runs_in: str = ""  # the Place's name; "" for what is only built
     build_s: float = 0.0
     worst_relative: float | None = None
     right: bool | None = None
@@ -52,41 +58,60 @@ class Row:
     warnings: list[str] = field(default_factory=list)
 
 
-def check(model: RealModel, target: str, out: Path, rounds: int) -> Row:
-    """Build, verify, judge and time one network on one target; never raises for what the network does."""
-    from xnncc.errors import XnnccError
+@dataclass(frozen=True)
+class Place:
+    """What runs a target's artefacts: its name, and what ``--device`` calls it."""
 
-    row, step = Row(model.name, target), "build"
-    try:
+    name: str
+    device: str
+
+
+def places(target: str) -> list[Place]:
+    """Every place here that runs the target; none for one that is only built."""
+    from xnncc.codegen.emulators import QEMU, find_browser
+    from xnncc.target import load_target
+
+    loaded = load_target(target)
+    if loaded.toolchain.kind == "wasm":
+        return [Place("Node", "emulator"), *([Place("Chromium", "browser")] if find_browser().found else [])]
+    if loaded.device == "emulator":
+        return [Place(QEMU[loaded.arch, loaded.toolchain.libc].program, "emulator")]
+    return [Place("this machine", "host")] if loaded.device == "host" else []
+
+
+def check(model: RealModel, target: str, out: Path, rounds: int) -> list[Row]:
+    """Build one network for one target, then verify, judge and time it in each place; never raises for what it does."""
+    built, directory = Row(model.name, target), out / f"{model.name}-{target}"
+    feeds: dict[str, np.ndarray] = {}
+    with _noting(built, "build"):
         if model.absent():
             raise FileNotFoundError(f"not fetched; run tools/fetch_models.py {' '.join(model.absent())}")
-        directory, feeds = out / f"{model.name}-{target}", model.sample(MODELS)
-        _build(model, target, directory, feeds, row)
-        if _device(target):
-            step = "verify"
-            _verify(model, directory, feeds, row)
-            step = "judge"
-            on_this_machine = _device(target) == "host"
-            verdict = model.judge(artefact_engine(directory), MODELS, not on_this_machine)
-            row.right, row.said = verdict.right, verdict.said
-            if not verdict.right:
-                row.failed = "judge: the answer is wrong"
-            step = "time"
-            if on_this_machine and rounds:
-                _time(model, directory, feeds, rounds, row)
+        feeds = model.sample(MODELS)
+        _build(model, target, directory, feeds, built)
+    if built.failed or not places(target):
+        return [built]
+    rows = [replace(built, runs_in=place.name) for place in places(target)]
+    for row, place in zip(rows, places(target), strict=True):
+        for step, take in (("verify", _verify), ("judge", _judge), ("time", _time)):
+            with _noting(row, step):
+                take(model, directory, feeds, place, rounds, row)
+            if row.failed:
+                break
+    return rows
+
+
+@contextmanager
+def _noting(row: Row, step: str) -> Iterator[None]:
+    """Note in the row what goes wrong inside, as that step's failure."""
+    from xnncc.errors import XnnccError
+
+    try:
+        yield
     except (XnnccError, OSError) as error:
         row.failed = f"{step}: {error}"
     except Exception as error:
         traceback.print_exc()
         row.failed = f"{step}: {type(error).__name__}: {error}"
-    return row
-
-
-def _device(target: str) -> str:
-    """The device that proves the target: "host", "emulator", or "" for one that is only built."""
-    from xnncc.target import load_target
-
-    return load_target(target).device
 
 
 def _build(model: RealModel, target: str, directory: Path, feeds: dict[str, np.ndarray], row: Row) -> None:
@@ -102,12 +127,14 @@ def _build(model: RealModel, target: str, directory: Path, feeds: dict[str, np.n
     row.library_bytes = sum(file["bytes"] for file in manifest["files"] if file["role"] == "library")
 
 
-def _verify(model: RealModel, directory: Path, feeds: dict[str, np.ndarray], row: Row) -> None:
+def _verify(
+    model: RealModel, directory: Path, feeds: dict[str, np.ndarray], place: Place, rounds: int, row: Row
+) -> None:
     """Largest difference of any output, relative to that output's largest value."""
     from xnncc.errors import VerifyFailed
     from xnncc.verify import verify
 
-    result = verify(model.path(), directory, samples=feeds, tolerance=TOLERANCE)
+    result = verify(model.path(), directory, samples=feeds, device=place.device, tolerance=TOLERANCE)
     row.worst_relative = max((output.max_relative or 0.0 for output in result.outputs), default=0.0)
     if not result.passed:
         bad = next(output for output in result.outputs if not output.passed)
@@ -115,8 +142,36 @@ def _verify(model: RealModel, directory: Path, feeds: dict[str, np.ndarray], row
         raise VerifyFailed(model.name, f"{why}, at most {TOLERANCE:.0e} expected")
 
 
-def _time(model: RealModel, directory: Path, feeds: dict[str, np.ndarray], rounds: int, row: Row) -> None:
-    """Race against onnxruntime, one thread each."""
+def _judge(
+    model: RealModel, directory: Path, feeds: dict[str, np.ndarray], place: Place, rounds: int, row: Row
+) -> None:
+    """Whether the answers are right: all of them on this machine, a few where each takes a process of its own."""
+    on_this_machine = place.device == "host"
+    engine = artefact_engine(directory, None if on_this_machine else place.device)
+    verdict = model.judge(engine, MODELS, not on_this_machine)
+    row.right, row.said = verdict.right, verdict.said
+    if not verdict.right:
+        row.failed = "judge: the answer is wrong"
+
+
+def _time(model: RealModel, directory: Path, feeds: dict[str, np.ndarray], place: Place, rounds: int, row: Row) -> None:
+    """One thread: a race against onnxruntime on this machine, a median in Node and Chromium; qemu's says nothing."""
+    if not rounds:
+        return
+    if place.device == "host":
+        _race(model, directory, feeds, rounds, row)
+    elif place.name in ("Node", "Chromium"):
+        from xnncc.device import open_device
+        from xnncc.pack import read_manifest
+
+        manifest = read_manifest(directory)
+        inputs = [feeds[tensor["name"]] for tensor in manifest["inputs"]]
+        timings = open_device(place.device, manifest).time(directory, inputs, repeat=WEB_REPEAT)
+        row.ms = round(timings.median_ms, 3)
+
+
+def _race(model: RealModel, directory: Path, feeds: dict[str, np.ndarray], rounds: int, row: Row) -> None:
+    """In turns with onnxruntime."""
     with tempfile.TemporaryDirectory(prefix="xnncc-check-") as work:
         feed_file = Path(work) / "feeds.npz"
         save_feeds(feeds, feed_file)
@@ -133,6 +188,7 @@ def _time(model: RealModel, directory: Path, feeds: dict[str, np.ndarray], round
 _HEAD = (
     "network",
     "target",
+    "runs in",
     "answer",
     "difference",
     "library KiB",
@@ -151,6 +207,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.network,
         row.target,
+        row.runs_in,
         answer,
         "" if row.worst_relative is None else f"{row.worst_relative:.1e}",
         *(f"{size / 1024:.0f}" if size else "" for size in (row.library_bytes, row.weights_bytes, row.arena_bytes)),
@@ -163,21 +220,21 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def markdown(rows: list[Row]) -> str:
     """The table for the README, numbers to the right."""
-    lines = [" | ".join(_HEAD), " | ".join(["---"] * 3 + ["---:"] * (len(_HEAD) - 3))]
+    lines = [" | ".join(_HEAD), " | ".join(["---"] * 4 + ["---:"] * (len(_HEAD) - 4))]
     lines += [" | ".join(cell.replace("|", "/").replace("\n", " ") for cell in _cells(row)) for row in rows]
     return "".join(f"| {line} |\n" for line in lines)
 
 
 def _say(row: Row) -> None:
     """One line now, for who waits."""
-    network, target, answer, *numbers = _cells(row)
+    network, target, runs_in, answer, *numbers = _cells(row)
     print(
-        f"{network:<20} {target:<14} {answer}; "
-        + ", ".join(f"{name} {value}" for name, value in zip(_HEAD[3:], numbers, strict=True) if value),
+        f"{network:<20} {target:<14} {runs_in:<12} {answer}; "
+        + ", ".join(f"{name} {value}" for name, value in zip(_HEAD[4:], numbers, strict=True) if value),
         flush=True,
     )
     if row.said:
-        print(f"{'':<35} {row.said}", flush=True)
+        print(f"{'':<48} {row.said}", flush=True)
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
@@ -202,12 +259,16 @@ def main(argv: list[str] | None = None) -> int:
     everywhere = [name for name, model in REAL_MODELS.items() if model.everywhere]
     names = options.names or (everywhere if options.everywhere else list(REAL_MODELS))
     targets = EMULATED if options.everywhere else options.targets.split(",")
+    if "web-wasm" in targets and len(places("web-wasm")) == 1:
+        print("check_models: no Chromium here, so web-wasm meets Node only: apt-get install chromium", file=sys.stderr)
     options.out.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     for name in names:
         for target in targets:
-            rows.append(check(REAL_MODELS[name], target, options.out, options.rounds))
-            _say(rows[-1])
+            found = check(REAL_MODELS[name], target, options.out, options.rounds)
+            rows += found
+            for row in found:
+                _say(row)
             document = json.dumps([asdict(row) for row in rows], indent=2)
             (options.out / "models.json").write_text(document + "\n", encoding="utf-8")
             (options.out / "models.md").write_text(markdown(rows), encoding="utf-8")

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import re
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -164,10 +165,7 @@ def _judged(case: Case, build: bool) -> Outcome:
 
 def _run(case: Case, path: Path, data: DataSet, folder: Path, build: bool) -> str:
     """Return what is wrong with the outputs, or an empty string."""
-    from xnncc.frontends import load_model
-
-    shapes = {name: value.shape for name, value in data.inputs.items() if value is not None and _is_sized(value)}
-    imported = load_model(path, _free_only(path, shapes), check=False)
+    imported = _imported(path, data)
     if not build:
         return ""
     feeds = [np.ascontiguousarray(data.inputs[info.name]).reshape(info.shape) for info in imported.inputs]
@@ -180,6 +178,38 @@ def _run(case: Case, path: Path, data: DataSet, folder: Path, build: bool) -> st
         if problem:
             return f"output '{info.name}': {problem}"
     return ""
+
+
+def _imported(path: Path, data: DataSet) -> Any:
+    """Import, with the inputs fixed to the case's values that decide shapes: the refusals name them one by one."""
+    from xnncc.errors import UnsupportedModel
+    from xnncc.frontends.onnx import load_onnx
+
+    shapes = {name: value.shape for name, value in data.inputs.items() if value is not None and _is_sized(value)}
+    free = _free_only(path, shapes)
+    try:
+        return load_onnx(path, free, None, check=False)
+    except UnsupportedModel as refusal:
+        if "computed at run time" not in str(refusal):
+            raise
+    parameters = {name: value for name, value in data.inputs.items() if value is not None and _is_parameter(value)}
+    for names in _choices(sorted(parameters)):
+        try:
+            rest = {name: shape for name, shape in free.items() if name not in names}
+            return load_onnx(path, rest, None, check=False, fixed={name: parameters[name] for name in names})
+        except UnsupportedModel as refusal:
+            error = refusal
+    raise error
+
+
+def _is_parameter(value: np.ndarray) -> bool:
+    return value.ndim <= 1 and value.size <= 64
+
+
+def _choices(names: list[str]) -> Iterator[tuple[str, ...]]:
+    """Yield sets of inputs to fix, the smallest first."""
+    for count in range(1, len(names) + 1):
+        yield from itertools.combinations(names, count)
 
 
 def _is_sized(value: np.ndarray) -> bool:
@@ -209,10 +239,9 @@ def run_artefact(imported: Any, path: Path, folder: Path, feeds: list[np.ndarray
 
     build = import_module("xnncc.build")  # ``xnncc.build`` itself is the function
     with tempfile.TemporaryDirectory(prefix="artefact-", dir=folder) as out:
-        job = build.Job(
-            model=path, target=load_target(TARGET), folder=Path(out), shapes={}, samples=None, max_kib=None,
-            bindings=(), verify=False, jobs=1, progress=lambda text, done, total: None,
-        )  # fmt: skip
+        needed = {f.name: None for f in fields(build.Job) if f.init and f.default is f.default_factory is MISSING}
+        known = {"model": path, "target": load_target(TARGET), "folder": Path(out), "shapes": {}, "bindings": ()}
+        job = build.Job(**needed | known | {"jobs": 1, "progress": lambda text, done, total: None})
         job.imported, job.mod = imported, imported.mod
         for stage in (build.prepare, build.lower, build.schedule, build.emit, build.pack):
             stage(job)

@@ -43,6 +43,7 @@ class Job:
     folder: Path  # written aside; renamed to the real one at the end
     shapes: Mapping[str, tuple[int, ...]]
     samples: Mapping[str, np.ndarray] | None
+    weights: Path | None
     max_kib: int | None
     bindings: tuple[str, ...]
     verify: bool
@@ -86,6 +87,7 @@ def build(
     *,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     samples: Mapping[str, np.ndarray] | None = None,
+    weights: str | Path | None = None,
     threads: int | None = None,
     max_kib: int | None = None,
     verify: bool = True,
@@ -96,6 +98,7 @@ def build(
 ) -> BuildResult:
     """Compile ``model`` for ``target`` into ``output`` (default ``<stem>-<target>``) and return what was written.
 
+    ``weights``: the file of the weights where the format keeps them apart (Caffe), by default the one beside ``model``.
     ``threads``: cores to compile with, all by default. ``max_kib`` limits the library. ``dump`` gets the IR after each
     stage; ``stop_after`` ends after the named stage and writes no folder.
 
@@ -111,6 +114,7 @@ def build(
         folder=aside,
         shapes=shapes or {},
         samples=samples,
+        weights=Path(weights) if weights else None,
         max_kib=max_kib,
         bindings=bindings,
         verify=verify,
@@ -142,7 +146,7 @@ def load(job: Job) -> None:
     """Read the model and compare it with its own runtime."""
     from .frontends import load_model
 
-    job.imported = load_model(job.model, job.shapes, job.samples)
+    job.imported = load_model(job.model, job.shapes, job.samples, weights=job.weights)
     job.warnings += job.imported.warnings
     job.mod = job.imported.mod
     if job.imported.check is not None:

@@ -77,6 +77,7 @@ def verify(
     directory: str | Path,
     *,
     samples: str | Path | Mapping[str, np.ndarray] | None = None,
+    weights: str | Path | None = None,
     layers: bool = False,
     device: str | None = None,
     tolerance: float = TOLERANCE,
@@ -98,7 +99,8 @@ def verify(
     directory = Path(directory)
     infos = tensor_infos(read_manifest(directory)["inputs"])
     given = read_npz(Path(samples)) if isinstance(samples, (str, Path)) else samples
-    imported = load_model(Path(model), {info.name: info.shape for info in infos}, check=False)
+    shapes = {info.name: info.shape for info in infos}
+    imported = load_model(Path(model), shapes, check=False, weights=weights)
     return verify_imported(imported, directory, samples=given, layers=layers, device=device, tolerance=tolerance)
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from chromium import need_chromium, visit
 from tiny import COUNT, EXPECTED, WEIGHTS, tiny_artefact
 
 from xnncc.bindings import BINDINGS, write_bindings, write_demo_page
@@ -151,36 +149,65 @@ def test_module_says_what_is_wrong(web: Path) -> None:
 def test_layouts_of_images() -> None:
     assert image_layout((1, 3, 224, 224)) == "NCHW" and image_layout((1, 128, 128, 3)) == "NHWC"
     assert image_layout((1, 16)) is None and image_layout((2, 3, 8, 8)) is None
-    assert write_demo_page(Path("."), "net", INPUTS, OUTPUTS) == []
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript", ".wasm": "application/wasm"}
-
-    def log_message(self, *arguments: Any) -> None:
-        """Say nothing."""
-
-
-def test_page_classifies_in_chromium(web: Path, tmp_path: Path) -> None:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("a browser is missing: apt-get install chromium")
+@pytest.fixture(scope="module")
+def site(web: Path) -> dict[str, bytes | Path]:
+    """Return the page's folder with a grey ramp to look at."""
+    need_chromium()
     pillow = pytest.importorskip("PIL.Image", reason="pillow is missing: pip install pillow")
-    pixels = np.arange(0, 256, 4, dtype="uint8").reshape(8, 8)
-    pillow.fromarray(np.stack([pixels] * 3, axis=-1)).save(web / "grey.png")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(web)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        address = f"http://127.0.0.1:{server.server_port}/index.html?image=grey.png&mean=0&std=127.5"
-        argv = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
-        argv += ["--disable-background-networking", f"--user-data-dir={tmp_path / 'profile'}"]
-        argv += ["--virtual-time-budget=20000", "--dump-dom", address]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
-    finally:
-        server.shutdown()
-    assert 'data-done="yes"' in done.stdout, done.stdout[-2000:] + done.stderr[-1000:]
-    scores = np.exp(pixels.ravel() / 127.5 * WEIGHTS.astype("float64"))
-    best = np.argsort(-scores)[:5]
-    for index in best:
-        assert f'data-index="{index}"' in done.stdout
-    assert f"<td>class {best[0]}</td><td>{scores[best[0]]:.6g}"[:30] in done.stdout
+    pillow.fromarray(np.stack([PIXELS] * 3, axis=-1)).save(web / "grey.png")
+    return {file.name: file for file in web.iterdir()}
+
+
+PIXELS = np.arange(0, 256, 4, dtype="uint8").reshape(8, 8)
+SCORES = np.exp(PIXELS.ravel() / 127.5 * WEIGHTS.astype("float64"))  # what the tiny network says of grey.png
+BEST = np.argsort(-SCORES)[:5].tolist()
+ADDRESS = "index.html?mean=0&std=127.5"
+
+
+def test_page_classifies_in_chromium(site: dict[str, bytes | Path]) -> None:
+    said = visit(site, f"{ADDRESS}&image=grey.png", "return await answer()")
+    rows = said["rows"]
+    assert [row["index"] for row in rows] == BEST and said["answered"] == "yes"
+    np.testing.assert_allclose([row["score"] for row in rows], SCORES[BEST], rtol=1e-5)
+    shares = np.exp(SCORES - SCORES.max()) / np.exp(SCORES - SCORES.max()).sum()
+    assert [row["share"] for row in rows] == [f"{100 * shares[i]:.1f} %" for i in BEST]
+    np.testing.assert_allclose([float(row["bar"].rstrip("%")) for row in rows], 100 * shares[BEST], rtol=1e-3)
+    assert rows[0]["name"] == f"class {BEST[0]}" and "ms on one thread" in said["status"]
+
+
+@pytest.mark.parametrize(
+    "how", ["drop(await file('grey.png'))", "choose(page().querySelector('#drop input'), await file('grey.png'))"]
+)
+def test_page_takes_a_photo(how: str, site: dict[str, bytes | Path]) -> None:
+    said = visit(site, ADDRESS, f"{how}; return await answer()")
+    assert [row["index"] for row in said["rows"]] == BEST
+
+
+def test_page_takes_names(site: dict[str, bytes | Path]) -> None:
+    """Beside the page, by drop; and says when they are too few."""
+    names = {"labels.txt": "".join(f"thing {i}\n" for i in range(64)).encode(), "few.json": b'["one", "two"]'}
+    script = "drop(await file('grey.png')); const first = await answer(); drop(await file('few.json')); "
+    first, second = visit({**site, **names}, ADDRESS, f"{script} return [first, await answer()]")
+    assert [row["name"] for row in first["rows"]] == [f"thing {i}" for i in BEST]
+    assert second["rows"][0]["name"] == f"class {BEST[0]}"
+    assert "2 names for 64 classes: is it the right list?" in second["status"]
+
+
+def test_page_says_what_is_wrong(site: dict[str, bytes | Path]) -> None:
+    script = (
+        "drop(await file('tiny.wasm')); const first = await answer(); drop(await file('grey.png')); await answer(); "
+    )
+    script += "const mean = page().getElementById('mean'); mean.value = 'x'; mean.onchange(); "
+    first, second = visit(site, ADDRESS, f"{script} return [first, await answer()]")
+    assert first["status"] == "tiny.wasm is no picture that this browser can read."
+    assert second["status"] == "'x' is no mean: write 1 numbers, such as 127.5"
+
+
+def test_only_classifiers_get_a_page(tmp_path: Path) -> None:
+    image, sound = (TensorInfo("x", (1, 3, 8, 8), "float32"),), (TensorInfo("x", (1, 16), "float32"),)
+    scores, boxes = TensorInfo("y", (1, 10), "float32"), TensorInfo("b", (1, 512, 16), "float32")
+    for inputs, outputs in ((sound, (scores,)), (image, (boxes,)), (image, (scores, boxes)), (image * 2, (scores,))):
+        assert write_demo_page(tmp_path, "net", inputs, outputs) == []
+    assert write_demo_page(tmp_path, "net", image, (TensorInfo("y", (1, 10, 1, 1), "float32"),)) != []

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chromium import need_chromium
 from tiny import COUNT, EXPECTED, INPUT, WEIGHTS, tiny_artefact
 
 from xnncc.codegen.emulators import find_emulator
@@ -18,7 +19,6 @@ from xnncc.pack import read_manifest
 from xnncc.target import load_target
 
 NAMES = ["host", "linux-arm64", "android-arm64", "android-arm32", "web-wasm"]
-RUNS = [name for name in NAMES if name != "host"]
 
 
 def need(name: str) -> None:
@@ -28,12 +28,16 @@ def need(name: str) -> None:
         pytest.skip(f"{emulator.missing} is missing: {emulator.install}")
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=[*NAMES, "browser"])
 def placed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Device]:
-    """Return the tiny artefact of a target and the device that proves it."""
-    need(request.param)
-    folder = tiny_artefact(load_target(request.param), tmp_path_factory.mktemp(request.param))
-    return folder, open_device(None, read_manifest(folder))
+    """Return the tiny artefact of a target and the device that proves it; or of web-wasm and a browser."""
+    target, spec = (request.param, None) if request.param != "browser" else ("web-wasm", "browser")
+    if spec:
+        need_chromium()
+    else:
+        need(target)
+    folder = tiny_artefact(load_target(target), tmp_path_factory.mktemp(request.param))
+    return folder, open_device(spec, read_manifest(folder))
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]  # for small_network, command_line; engines, real_models
+# For small_network and command_line; chromium; engines, real_models and judges.
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "tools")]
 
 from real_models import MODELS, REAL_MODELS, RealModel  # noqa: E402 (the path is set above)
 

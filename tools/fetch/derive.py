@@ -16,7 +16,18 @@ def _efficientnet_lite0(folder: Path) -> bytes:
     return build(folder / "efficientnet-lite0-57934424.pth").SerializeToString(deterministic=True)
 
 
-_MAKERS = {"efficientnet-lite0.onnx": _efficientnet_lite0}
+_LABEL_MAP_BYTES = 184  # of the packed assets; the model is the rest
+
+
+def _ssd_mobilenetv2(folder: Path) -> bytes:
+    """TFLite file out of MediaPipe's packed assets."""
+    return (folder / "objectron_solution_packed_assets.data").read_bytes()[_LABEL_MAP_BYTES:]
+
+
+_MAKERS = {
+    "efficientnet-lite0.onnx": _efficientnet_lite0,
+    "ssd_mobilenetv2_oidv4_fp16.tflite": _ssd_mobilenetv2,
+}
 
 
 def derive(entry: Entry, root: Path, again: bool) -> bool:

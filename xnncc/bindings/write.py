@@ -44,7 +44,7 @@ def write_bindings(
 
 
 def write_demo_page(out: Path, stem: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[Path]:
-    """Write ``index.html``, a page that classifies a photo with ``<stem>.mjs``; none for what is no classifier of images.
+    """Write ``index.html``, a page that classifies photos with ``<stem>.mjs``; none for what is no classifier.
 
     A classifier has one input, an image: float32, [1, C, H, W] or [1, H, W, C] with C 1 or 3; and one output, scores:
     [1, K] or [1, K, 1, 1] with K of 2 or more.

@@ -30,6 +30,7 @@ def build(
     ] = None,
     shape: flags.Shapes = None,
     samples: flags.Samples = None,
+    weights: flags.Weights = None,
     threads: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Cores to compile with. Default: all.", show_default=False),
@@ -84,6 +85,7 @@ def build(
             output,
             shapes=flags.parse_shapes(shape),
             samples=read_npz(samples) if samples else None,
+            weights=weights,
             threads=threads,
             max_kib=max_kib,
             verify=not no_verify,

@@ -9,7 +9,7 @@ import typer
 
 from xnncc.errors import BadInput, ShapeError
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (.onnx).", show_default=False)]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (.onnx, .prototxt, .tflite).", show_default=False)]
 Artefact = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `xnncc build` made.", show_default=False)]
 Target = Annotated[
     str,
@@ -33,6 +33,15 @@ Samples = Annotated[
     typer.Option(
         metavar="S.npz",
         help="One array for each input, by the input's name. Default: random numbers, fixed seed.",
+        show_default=False,
+    ),
+]
+Weights = Annotated[
+    Path | None,
+    typer.Option(
+        "--weights",
+        metavar="FILE",
+        help="Weights of a Caffe network. Default: the .caffemodel beside MODEL, of the same stem.",
         show_default=False,
     ),
 ]

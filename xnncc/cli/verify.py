@@ -20,6 +20,7 @@ def verify(
     model: flags.Model,
     directory: flags.Artefact,
     samples: flags.Samples = None,
+    weights: flags.Weights = None,
     layers: Annotated[
         bool, typer.Option("--layers", help="Compare operator by operator: where they part. Default: outputs only.")
     ] = False,
@@ -39,7 +40,9 @@ def verify(
 
     out = Output(json_only=json_only, quiet=quiet)
     with out.progress(f"verifying {directory}"):
-        result = verify_artefact(model, directory, samples=samples, layers=layers, device=device, tolerance=tolerance)
+        result = verify_artefact(
+            model, directory, samples=samples, weights=weights, layers=layers, device=device, tolerance=tolerance
+        )
     out.document(result.document())
     _show(out, result)
     folder = shlex.quote(str(directory))

@@ -20,9 +20,16 @@ if TYPE_CHECKING:
 
 # suffix -> (what it is, module beside this file, loader in it)
 LOADERS: dict[str, tuple[str, str, str]] = {
+    ".caffemodel": ("Caffe weights", ".caffe", "load_caffe"),  # refused there, with the name of what to give
     ".onnx": ("ONNX", ".onnx", "load_onnx"),
+    ".pb": ("TensorFlow, frozen", ".tensorflow", "load_graph_def"),
+    ".keras": ("Keras", ".tensorflow", "load_with_tensorflow"),
+    ".h5": ("Keras", ".tensorflow", "load_with_tensorflow"),
+    ".prototxt": ("Caffe", ".caffe", "load_caffe"),
     ".tflite": ("TensorFlow Lite", ".tflite", "load_tflite"),
 }
+
+WEIGHTS_APART = (".prototxt",)  # formats whose weights lie in a second file
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -33,10 +40,12 @@ def load_model(
     samples: Mapping[str, np.ndarray] | None = None,
     *,
     check: bool = True,
+    weights: str | Path | None = None,
 ) -> Imported:
     """Return the network in ``path``, compared with its own runtime on ``samples`` or on random input.
 
-    ``shapes`` gives each input with free dimensions its static shape, as ``--shape NAME=1,3,224,224`` does.
+    ``shapes`` gives each input with free dimensions its static shape, as ``--shape NAME=1,3,224,224`` does. ``weights``
+    is the file of the weights where the format keeps them apart; by default the one beside ``path``.
 
     Raises:
         BadModel: no such file, cut off, or no model.
@@ -46,12 +55,19 @@ def load_model(
         ImportCheckFailed: the imported network computes other numbers than the source's runtime.
     """
     path = Path(path)
-    return _loader_of(path)(path, dict(shapes or {}), dict(samples) if samples else None, check=check)
+    loader, apart = _loader_of(path), {}
+    if weights is not None:
+        if path.suffix.lower() not in WEIGHTS_APART:
+            raise BadModel(f"--weights {weights}", f"{path} holds its weights itself", "Leave --weights out.")
+        apart = {"weights": Path(weights)}
+    return loader(path, dict(shapes or {}), dict(samples) if samples else None, check=check, **apart)
 
 
 def _loader_of(path: Path) -> Callable[..., Imported]:
     if not path.exists():
         raise BadModel(f"{path}", "no such file", "Check the path of the model.")
+    if (path / "saved_model.pb").is_file():
+        return getattr(import_module(".tensorflow", __package__), "load_with_tensorflow")
     if path.is_dir():
         raise BadModel(f"{path}", "this is a folder, not a model file", f"Give a file: {supported_suffixes()}.")
     entry = LOADERS.get(path.suffix.lower())

@@ -19,10 +19,12 @@ from tvm.ir import Call, GenericConst
 from tvm.relax import Var
 
 from ..ir.plan import TensorInfo
+from ..ir.recurrent import Recurrent
 from .network import array_in
 
 SEED = 20261130
 MAX_RUNS = 3
+MAX_LENGTH = 2**20
 _FOLLOWED = ("astype", "reshape", "permute_dims", "expand_dims", "squeeze", "where", "add", "clip", "maximum",
              "broadcast_to", "strided_slice", "concat")  # fmt: skip
 _MOVED = ("permute_dims", "reshape", "strided_slice")
@@ -114,12 +116,22 @@ def _uses(mod: tvm.IRModule) -> tuple[dict[str, int], dict[str, set[float]]]:
                 for source in origins.get(call.args[1], ()):
                     size = int(table[int(call.attrs.axis or 0)])
                     limits[source] = min(limits.get(source, size), size)
+            elif name == "call_pure_packed":
+                _limit_lengths(call, origins, limits)
             elif name in _COMPARED:
                 _note_constants(call, origins, values)
             elif name in _FOLLOWED:
                 operands = [f for arg in call.args for f in (arg.fields if isinstance(arg, relax.Tuple) else [arg])]
                 origins[binding.var] = set().union(*[origins.get(o, set()) for o in operands if isinstance(o, Var)])
     return limits, values
+
+
+def _limit_lengths(call: Call, origins: dict[Var, set[str]], limits: dict[str, int]) -> None:
+    """A recurrent layer's lengths are at most its steps."""
+    spec = Recurrent.from_json(call.args[-1].value)
+    operands = dict(zip(spec.operands, call.args[1:-1], strict=True))
+    for source in origins.get(operands.get("lens"), ()):
+        limits[source] = min(limits.get(source, MAX_LENGTH), int(operands["x"].ty.shape.values[0]) + 1)
 
 
 def _note_constants(call: Call, origins: dict[Var, set[str]], values: dict[str, set[float]]) -> None:

@@ -8,6 +8,7 @@ check runs it and the kernel's tests compare with it. Layouts and gate orders ar
     y [T, D, N, H], yh and yc [D, N, H]; gates: LSTM i, o, f, c; GRU z, r, h; RNN one
 
 D directions, G gates, H units. A sequence that is shorter than T keeps its state after its last step; there y is zero.
+An empty one has yh and yc of zero: the standard does not say, onnxruntime 1.32 does so.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def compute(spec: Recurrent, operands: Mapping[str, Array]) -> dict[str, Array]:
             new_h, new_c = step(projected[t], h, c)
             runs = (t < lens)[:, None]
             h, c, y[t] = np.where(runs, new_h, h), np.where(runs, new_c, c), np.where(runs, new_h, 0)
-        for name, value in zip(OUTPUTS, (y, h, c), strict=True):
+        is_empty = (lens <= 0)[:, None]
+        for name, value in zip(OUTPUTS, (y, np.where(is_empty, 0, h), np.where(is_empty, 0, c)), strict=True):
             results[name].append(value)
     return {name: np.stack(parts, 1 if name == "y" else 0).astype(x.dtype) for name, parts in results.items()}
 

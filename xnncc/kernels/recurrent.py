@@ -129,10 +129,21 @@ class _Layer:
                 else:
                     self._step(accumulators, d, n, s, t)
             with T.serial(rows) as row:
-                if "yh" in self.buffers:
-                    self._copy("yh", [d, n + row], "h", [self.steps % 2, d, n + row])
-                if "yc" in self.buffers:
-                    self._copy("yc", [d, n + row], "c", [d, n + row])
+                for name, at in (("h", [self.steps % 2]), ("c", [])):
+                    if f"y{name}" in self.buffers:
+                        self._finish(name, at, [d, n + row])
+
+    def _finish(self, name: str, at: list[Expr | int], place: list[Expr]) -> None:
+        """Write the last state; zero for an empty sequence."""
+        b = self.buffers
+
+        def store(j: Expr) -> None:
+            value = b[name][(*at, *place, j)]
+            if "lens" in b:
+                value = tirx.Select(b["lens"][place[1]] > 0, value, tirx.const(0, "float32"))
+            T.buffer_store(b[f"y{name}"], value, [*place, j])
+
+        self._each_unit(store)
 
     def _time(self, d: Expr, s: Expr) -> Expr:
         """Return which step of the input direction ``d`` reads in its ``s``-th."""

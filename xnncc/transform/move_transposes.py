@@ -23,11 +23,15 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Moved:
-    """The value permute_dims(base, axes); with ``axes`` None the base itself. ``flat``: then reshaped to that."""
+    """The value permute_dims(base, axes); with ``axes`` None the base itself. ``flat``: then reshaped to that.
+
+    ``name`` is the value's own, for when it is emitted.
+    """
 
     base: Expr
     axes: Axes | None = None
     flat: tuple[int, ...] | None = None
+    name: str = ""
 
 
 def shape_of(expr: Expr) -> tuple[int, ...]:
@@ -132,14 +136,18 @@ class Mover:
         """Return the value itself; the same transposition is emitted once."""
         if value.axes is None:
             return value.base
-        expr = self.transposed(value.base, value.axes)
-        return expr if value.flat is None else self.bind(relax.op.reshape(expr, value.flat), self.name)
+        if value.flat is None:
+            return self.transposed(value.base, value.axes, value.name)
+        expr = self.transposed(value.base, value.axes, f"{value.name}#1")
+        return self.bind(relax.op.reshape(expr, value.flat), value.name)
 
-    def is_emitted(self, value: Moved) -> bool:
-        """Return whether the value itself exists already."""
-        return value.axes is None or (value.base, value.axes) in self._transposed
+    def is_free(self, value: Moved) -> bool:
+        """Return whether the value itself exists already, or is a mere change of shape."""
+        if value.axes is None or (value.base, value.axes) in self._transposed:
+            return True
+        return is_view(shape_of(value.base), value.axes)
 
-    def transposed(self, expr: Expr, axes: Axes) -> Expr:
+    def transposed(self, expr: Expr, axes: Axes, name: str) -> Expr:
         """Return permute_dims(expr, axes): of constants in numpy, as a reshape where that is the same."""
         array = array_in(expr)
         if array is not None:
@@ -148,7 +156,7 @@ class Mover:
             shape = shape_of(expr)
             turned = tuple(shape[axis] for axis in axes)
             call = relax.op.reshape(expr, turned) if is_view(shape, axes) else relax.op.permute_dims(expr, list(axes))
-            self._transposed[expr, axes] = self.bind(call, self.name)
+            self._transposed[expr, axes] = self.bind(call, name)
         return self._transposed[expr, axes]
 
     def result(self, expr: Expr, axes: Axes) -> Moved:
@@ -157,12 +165,8 @@ class Mover:
         return self.moved(var, axes)
 
     def moved(self, base: Expr, axes: Axes) -> Moved:
-        """Return the value permute_dims(base, axes); a mere change of shape is emitted as one."""
-        if axes == tuple(range(len(axes))):
-            return Moved(base)
-        if is_view(shape_of(base), axes):
-            return Moved(self.transposed(base, axes))
-        return Moved(base, axes)
+        """Return the value permute_dims(base, axes), named as the variable being visited."""
+        return Moved(base) if axes == tuple(range(len(axes))) else Moved(base, axes, None, self.name)
 
 
 def constant(array: np.ndarray) -> Expr:

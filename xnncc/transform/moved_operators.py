@@ -69,11 +69,11 @@ def _common_axes(walk: Mover, operands: Sequence[Any], out: tuple[int, ...]) -> 
     if not wanted:
         return None
     axes = max(set(wanted), key=lambda a: (wanted.count(a), a))
-    stay = sum(size_of(v.base) for v in values if not walk.is_emitted(v))
+    stay = sum(size_of(v.base) for v in values if not walk.is_free(v))
     go = 0
     for value in values:
         if value.axes != axes and array_in(value.base) is None:
-            go += size_of(value.base) * (1 if value.axes is None or walk.is_emitted(value) else 2)
+            go += size_of(value.base) * (1 if walk.is_free(value) else 2)
     return axes if go <= stay else None
 
 
@@ -91,8 +91,8 @@ def _reordered(walk: Mover, operand: Any, axes: Axes) -> Expr:
     if array is not None:
         return constant(array.reshape(full).transpose(inverse(axes)))
     if full != shape:
-        expr = walk.bind(R.reshape(expr, full), walk.name)
-    return walk.transposed(expr, inverse(axes))
+        expr = walk.bind(R.reshape(expr, full), f"{walk.name}#1")
+    return walk.transposed(expr, inverse(axes), f"{walk.name}#1")
 
 
 def _concat(walk: Mover, call: tvm.ir.Call) -> Moved | None:
@@ -188,26 +188,23 @@ def _reshape(walk: Mover, call: tvm.ir.Call) -> Moved | None:
         return _with_other_ones(walk, x, new)
     flattens = len(new) == 2 and new[0] == old[0] and x.axes[0] == 0 and len(base) > 2
     if flattens and all(_is_product_with_weights(walk, reader) for reader in walk.readers()):
-        return Moved(x.base, x.axes, new)
+        return Moved(x.base, x.axes, new, walk.name)
     return None
 
 
 def _with_other_ones(walk: Mover, x: Moved, new: tuple[int, ...]) -> Moved:
     """Return ``x`` in shape ``new``, which differs by dimensions of size 1 only.
 
-    They come first in the base: only the order of the others is data.
+    They come first in the new base: only the order of the others is data.
     """
     base = shape_of(x.base)
-    assert x.axes is not None
-    real = [axis for axis in x.axes if base[axis] != 1]  # in the value's order
-    in_base = sorted(real)
-    ones = sum(size == 1 for size in new)
-    left, next_one, axes = iter(real), iter(range(ones)), []
-    for size in new:
-        axes.append(next(next_one) if size == 1 else ones + in_base.index(next(left)))
-    shape = (1,) * ones + tuple(base[axis] for axis in in_base)
-    # Usual orders are kept: a base whose ones can stand where they are needed next is worth more than a canonical one.
-    y = walk.bind(R.reshape(x.base, shape), walk.name + "#1")
+    real = [axis for axis in x.axes or () if base[axis] != 1]  # in the value's order
+    if real == sorted(real):
+        return Moved(walk.bind(R.reshape(x.base, new), walk.name))
+    in_base, ones = sorted(real), sum(size == 1 for size in new)
+    left, next_one = iter(real), iter(range(ones))
+    axes = [next(next_one) if size == 1 else ones + in_base.index(next(left)) for size in new]
+    y = walk.bind(R.reshape(x.base, (1,) * ones + tuple(base[axis] for axis in in_base)), f"{walk.name}#1")
     return walk.moved(y, tuple(axes))
 
 

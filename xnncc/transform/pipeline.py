@@ -8,12 +8,14 @@ import tvm
 from tvm import relax
 
 from ..target import Machine
+from .cancel_transposes import CancelTransposes
 from .fold_pad_into_conv import FoldPadIntoConv
 from .fuse_kernels import fuse_kernels
 from .plan_layouts import plan_layouts
 
 PREPARE = [
     relax.transform.CanonicalizeBindings,  # first: no alias hides a pattern from the passes below
+    CancelTransposes,  # before pads are folded: TensorFlow's stand between NHWC images
     FoldPadIntoConv,  # before layouts: a pad is free inside a convolution
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
@@ -27,12 +28,33 @@ def interp(n: Node) -> Expr:
     sizes = [side + begin + end for side in n.shape()[2:]]
     if min(sizes) < 1:
         raise Broken(f"{p.name} pads {begin} and {end} leave nothing of {list(n.shape())}")
-    x = n.expr()
+    x = n.emit(n.expr())
     if begin or end:
         stops = [side + end for side in n.shape()[2:]]
         x = n.emit(R.strided_slice(x, axes=[2, 3], begin=[-begin, -begin], end=stops))
     height, width = n.shape(1)[2:] if len(n) == 2 and n.rank(1) == 4 else _size(p, sizes)
+    if 1 in (height, width) and (height, width) != shape_of(x)[2:]:  # TVM divides by the output's size minus one
+        return _by_matrices(n, x, (height, width))
     return _resized(n, x, (height, width), "linear", "align_corners")
+
+
+def _by_matrices(n: Node, x: Expr, size: tuple[int, int]) -> Expr:
+    """Return rows @ x @ columns: each matrix holds the shares of the elements that an output lies between."""
+    rows, columns = (_shares(have, want) for have, want in zip(shape_of(x)[2:], size, strict=True))
+    y = n.emit(R.matmul(n.build.constant(rows), x))
+    return R.matmul(y, n.build.constant(np.ascontiguousarray(columns.T)))
+
+
+def _shares(have: int, want: int) -> np.ndarray:
+    """Return [want, have] float32; corners lie on corners, a single output on the first element."""
+    if not 1 <= want <= MAX_SIDE:
+        raise Broken(f"{have} elements would be resized to {want}")
+    at = np.arange(want) * ((have - 1) / (want - 1) if want > 1 else 0.0)
+    low = np.minimum(at.astype(int), have - 1)
+    shares = np.zeros((want, have))
+    np.add.at(shares, (np.arange(want), low), 1 - (at - low))
+    np.add.at(shares, (np.arange(want), np.minimum(low + 1, have - 1)), at - low)
+    return shares.astype("float32")
 
 
 def _size(p: Params, sizes: list[int]) -> tuple[int, int]:

@@ -1,8 +1,8 @@
 """The node loop: every ONNX value becomes a constant or a Relax variable that carries the tensor's name.
 
 Goes on after a node that cannot be converted (what depends on it is skipped), so one run names every problem.
-``If`` with a constant condition is replaced by the branch it takes. With a condition known only at run time both
-branches are computed and ``where`` chooses, which needs outputs of equal shape.
+``control_flow.py`` writes out branches and loops, ``expand_function.py`` gives the bodies of operators that the standard
+composes of simpler ones. Networks in float16 are computed operator by operator in float32 (``WIDENED``).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ...errors import BadModel, UnsupportedModel
 from ...ir.plan import TensorInfo
 from ..network import NetworkBuilder, dtype_of, shape_of
 from . import fold
+from .control_flow import CONTROL_FLOW, ControlFlow
 from .expand_function import body_of
 from .node import Node, Refused, Value, label_of, operator_of
 from .operators import CONVERTERS
@@ -47,6 +48,7 @@ class GraphConverter:
     def __init__(self, path: Path, model: onnx.ModelProto, opset: int) -> None:
         self._path, self._graph, self._opset = path, model.graph, opset
         self._build = NetworkBuilder()
+        self._control = ControlFlow(self._build, self._run, SKIPPED)
         self._uses = Counter(_reads(model.graph)) + Counter(output.name for output in model.graph.output)
         self.problems: list[str] = []
         self.warnings: list[str] = []
@@ -64,8 +66,12 @@ class GraphConverter:
             count = "1 node" if len(self.problems) == 1 else f"{len(self.problems)} nodes"
             why = f"{count} cannot be built: {'; '.join(sorted(self.problems))}"
             raise UnsupportedModel(f"{self._path}", why, "See docs/errors.md#unsupported-attribute.")
-        exprs = [self._build.constant(v) if isinstance(v, np.ndarray) else v for v in outputs]
         names = [output.name for output in self._graph.output]
+        for name, value in zip(names, outputs, strict=True):
+            if isinstance(value, list) or value is None:
+                why = f"output '{name}' is a sequence or an optional, not a tensor"
+                raise UnsupportedModel(f"{self._path}", why, "Only tensors can be outputs.")
+        exprs = [self._build.constant(v) if isinstance(v, np.ndarray) else v for v in outputs]
         infos = tuple(TensorInfo(n, shape_of(e), dtype_of(e)) for n, e in zip(names, exprs, strict=True))
         return self._build.finish(exprs), infos
 
@@ -114,8 +120,8 @@ class GraphConverter:
                 return [SKIPPED] * len(proto.output)
             if fold.is_foldable(proto, values):
                 return fold.evaluate(proto, values, self._opset)
-            if proto.op_type == "If":
-                return self._if(proto, values[0], scope)
+            if operator_of(proto) in CONTROL_FLOW:
+                return self._control.results(proto, values, scope, self._opset)
             if operator_of(proto) not in CONVERTERS:
                 return self._expanded(proto, values, scope)  # type: ignore[arg-type]
             return self._converted(proto, values)  # type: ignore[arg-type]
@@ -125,24 +131,29 @@ class GraphConverter:
 
     def _expanded(self, proto: onnx.NodeProto, values: list[Value | None], scope: Scope) -> list[Value | _Skipped]:
         """Convert an operator by the body that the standard defines it with."""
-        body = body_of(proto, self._opset, [None if v is None else _type_of(v) for v in values])
+        body = body_of(proto, self._opset, [None if v is None or isinstance(v, list) else _type_of(v) for v in values])
         if body is None:
             raise Refused("the operator is not supported")
-        self._uses.update(name for node in body.nodes for name in node.input)
+        nodes = _needed(body.nodes, [name for name in proto.output if name and self._uses[name]])
+        self._uses.update(_node_reads(nodes))
         outer, self._opset = self._opset, body.opset
         inner: Scope = ChainMap({}, scope)  # type: ignore[arg-type]
         try:
-            self._run_nodes(body.nodes, inner)
+            self._run_nodes(nodes, inner)
         finally:
             self._opset = outer
-        return [inner[name] if name else SKIPPED for name in proto.output]
+        return [inner.get(name, SKIPPED) for name in proto.output]
 
     def _converted(self, proto: onnx.NodeProto, values: list[Value | None]) -> list[Value]:
         try:
-            node = Node(proto, self._opset, values, self._build, lambda name: self._uses[name])
+            halves = any(v is not None and not isinstance(v, list) and _type_of(v)[0] == "float16" for v in values)
+            halves = halves and operator_of(proto) not in KEEPS_HALVES
+            operands = [self._widened(v, proto) for v in values] if halves else values
+            node = Node(proto, self._opset, operands, self._build, lambda name: self._uses[name])
             result = CONVERTERS[operator_of(proto)](node)
             results: list[Any] = list(result) if isinstance(result, list | tuple) else [result]
             results = [self._build.emit(e) if isinstance(e, Expr) else e for e in results]
+            results = [self._narrowed(e) for e in results] if halves else results
         except MemoryError:
             raise Refused("it needs more memory than there is") from None
         except _MISFITS as error:
@@ -157,26 +168,35 @@ class GraphConverter:
                 self._build.rename(value, name)
         return results + [SKIPPED] * (len(proto.output) - len(results))  # type: ignore[return-value]
 
-    def _if(self, proto: onnx.NodeProto, condition: Value | _Skipped | None, scope: Scope) -> Sequence[Value]:
-        branches = {a.name: a.g for a in proto.attribute}
-        if not {"then_branch", "else_branch"} <= set(branches):
-            raise Refused("it does not have both branches")
-        if isinstance(condition, np.ndarray):
-            taken = branches["then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"]
-            return self._run(taken, ChainMap({}, scope))  # type: ignore[arg-type]
-        then, other = (self._run(branches[b], ChainMap({}, scope)) for b in ("then_branch", "else_branch"))
-        if any(isinstance(value, _Skipped) for value in [*then, *other]):
-            return [SKIPPED] * len(proto.output)  # type: ignore[list-item]
-        results = []
-        for name, a, b in zip(proto.output, then, other, strict=True):
-            left, right = (self._build.constant(v) if isinstance(v, np.ndarray) else v for v in (a, b))
-            if (shape_of(left), dtype_of(left)) != (shape_of(right), dtype_of(right)):
-                why = f"its branches give {shape_of(left)} and {shape_of(right)} for '{name}'"
-                raise Refused(f"the condition is known only at run time and {why}", "Export one branch only.")
-            chosen = self._build.emit(relax.op.where(condition, left, right))
-            self._build.rename(chosen, name)
-            results.append(chosen)
-        return results
+    def _widened(self, value: Value | None, proto: onnx.NodeProto) -> Value | None:
+        """Return a float16 tensor as float32, others as they are."""
+        if value is None or isinstance(value, list) or _type_of(value)[0] != "float16":
+            return value
+        if not isinstance(value, np.ndarray):
+            return self._build.emit(relax.op.astype(value, "float32"))
+        if proto.op_type in _READS_WEIGHTS and value.nbytes > fold.SMALL_BYTES:
+            return self._build.emit(relax.op.astype(self._build.constant(value), "float32"))
+        return value.astype("float32")
+
+    def _narrowed(self, value: Any) -> Any:
+        """Return a float32 result rounded to float16."""
+        if isinstance(value, np.ndarray):
+            return value.astype("float16") if value.dtype == "float32" else value
+        if not isinstance(value, Expr) or dtype_of(value) != "float32":
+            return value
+        return self._build.emit(relax.op.astype(value, "float16"))
+
+
+# Operators that only move elements, or say themselves what dtype they give: float16 goes through them as it is. All
+# others compute in float32 and round their results, which is what onnxruntime and numpy do on a CPU; our kernels are
+# for float32, and sums in float16 would lose digits.
+KEEPS_HALVES = frozenset({
+    "Cast", "CastLike", "Concat", "DepthToSpace", "Dropout", "Expand", "EyeLike", "Flatten", "Gather", "GatherElements",
+    "GatherND", "Identity", "Not", "Pad", "Reshape", "Shape", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze",
+    "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "SequenceConstruct", "SequenceInsert", "SequenceAt",
+    "SequenceErase", "SequenceLength", "SplitToSequence", "ConcatFromSequence", "BitCast",
+})  # fmt: skip
+_READS_WEIGHTS = frozenset({"Conv", "Gemm", "MatMul"})  # their large weights stay small in the file
 
 
 _AGAIN = "The file is damaged or not sorted; export it again."
@@ -201,6 +221,8 @@ def _operands(values: list[Value | None]) -> str:
     def words(value: Value | None) -> str:
         if value is None:
             return "(none)"
+        if isinstance(value, list):
+            return f"a sequence of {len(value)}"
         if isinstance(value, np.ndarray):
             return f"{list(value.shape)} {value.dtype}"
         return f"{list(shape_of(value))} {dtype_of(value)}"
@@ -216,9 +238,24 @@ def _first_line(error: Exception) -> str:
 
 def _reads(graph: onnx.GraphProto) -> list[str]:
     """Return every reading of a tensor by a node or as an output of a subgraph."""
-    names = [name for proto in graph.node for name in proto.input]
-    for proto in graph.node:
+    return _node_reads(graph.node)
+
+
+def _node_reads(nodes: Iterable[onnx.NodeProto]) -> list[str]:
+    names = []
+    for proto in nodes:
+        names += proto.input
         for attribute in proto.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
                 names += _reads(attribute.g) + [output.name for output in attribute.g.output]
     return names
+
+
+def _needed(nodes: Sequence[onnx.NodeProto], outputs: list[str]) -> list[onnx.NodeProto]:
+    """Return the nodes that ``outputs`` depend on."""
+    wanted, kept = set(outputs), []
+    for proto in reversed(nodes):
+        if wanted.intersection(proto.output):
+            kept.append(proto)
+            wanted.update(_node_reads([proto]))
+    return kept[::-1]

@@ -135,6 +135,15 @@ class Node:
         value = self.values[index] if index < len(self.values) else None
         if value is None:
             raise Refused(f"input {index}{f' ({what})' if what else ''} is missing")
+        if isinstance(value, list):
+            raise Refused(f"input {index} is a sequence, a tensor is expected")
+        return value
+
+    def sequence(self, index: int) -> list[Value]:
+        """Return input ``index``, which is a sequence of known length."""
+        value = self.values[index] if index < len(self.values) else None
+        if not isinstance(value, list):
+            raise Refused(f"input {index} is not a sequence of known length")
         return value
 
     def shape(self, index: int = 0) -> tuple[int, ...]:

@@ -12,12 +12,12 @@ from pathlib import Path
 import onnx
 
 from ...errors import UnsupportedModel
+from .control_flow import CONTROL_FLOW
 from .expand_function import has_body
 from .node import label_of, operator_of
 from .operators import CONVERTERS, OTHER_DOMAINS
 
 MIN_OPSET = 6
-CONTROL_FLOW = ("If",)  # converted by convert.py itself, with the scope of the graph around it
 RANDOM = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )

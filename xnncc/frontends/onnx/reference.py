@@ -16,13 +16,14 @@ import onnx
 
 from ...errors import BadModel
 from ...ir.plan import TensorInfo
+from .batchwise import without_batchwise
 
 
 class OnnxReference:
     """Sessions are made at first use; see ``frontends.imported.Reference``."""
 
     def __init__(self, path: Path, model: onnx.ModelProto, inputs: tuple[TensorInfo, ...]) -> None:
-        self._path, self._model, self._inputs = path, model, inputs
+        self._path, self._model, self._inputs = path, without_batchwise(model), inputs
         self._session: _Session | None = None
         self._traced: tuple[frozenset[str], _Session | None] = (frozenset(), None)
 

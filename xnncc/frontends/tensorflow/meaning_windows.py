@@ -71,26 +71,27 @@ def _padded(o: Operation, x: Array, kernel: tuple[int, int], fill: float) -> tup
 
 @meaning("Conv2D")
 def conv2d(o: Operation, x: Array, w: Array) -> Array:
-    """w: [KH, KW, C/G, O]."""
-    x, kernel = _in(o, x), (w.shape[0], w.shape[1])
+    """w: [KH, KW, C/G, O]. Sums in float64: a reference should be nearer to the truth than what it judges."""
+    dtype, kernel = x.dtype, (w.shape[0], w.shape[1])
+    x, w = _in(o, x).astype("float64"), w.astype("float64")
     groups = x.shape[3] // w.shape[2]
     x, strides, dilations = _padded(o, x, kernel, 0)
     total: Any = 0
     for (i, j), view in _views(x, kernel, strides, dilations):
         parts = zip(np.split(view, groups, 3), np.split(w[i, j], groups, 1), strict=True)
         total = total + np.concatenate([part @ weight for part, weight in parts], 3)
-    return _out(o, total)
+    return _out(o, total.astype(dtype))
 
 
 @meaning("DepthwiseConv2dNative")
 def depthwise(o: Operation, x: Array, w: Array) -> Array:
     """w: [KH, KW, C, M]; output channel c * M + m."""
-    x, kernel = _in(o, x), (w.shape[0], w.shape[1])
-    x, strides, dilations = _padded(o, x, kernel, 0)
+    dtype, kernel = x.dtype, (w.shape[0], w.shape[1])
+    x, strides, dilations = _padded(o, _in(o, x).astype("float64"), kernel, 0)
     total: Any = 0
     for (i, j), view in _views(x, kernel, strides, dilations):
         total = total + view[..., None] * w[i, j]
-    return _out(o, total.reshape(*total.shape[:3], -1))
+    return _out(o, total.reshape(*total.shape[:3], -1).astype(dtype))
 
 
 @meaning("Conv2DBackpropInput")

@@ -24,14 +24,15 @@ def load_tflite(
     from ..check import check_import
     from ..imported import Imported
     from .convert import GraphConverter
-    from .preflight import check_model
+    from .preflight import check_model, check_shapes
     from .read import read_tflite
     from .reference import TfliteReference
 
     model = read_tflite(path)
-    check_model(path, model, shapes)
+    check_model(path, model)
     converter = GraphConverter(path, model)
     mod = converter.convert()
+    check_shapes(converter.inputs, shapes)
     runtime = TfliteReference(model, converter.inputs, converter.outputs, converter.planar_tensors())
     imported = Imported(
         mod=mod,
@@ -40,6 +41,6 @@ def load_tflite(
         source=path,
         tensors=converter.tensors(mod),
         runtime=runtime,
-        warnings=tuple(converter.warnings),
+        warnings=(*converter.warnings, *runtime.warnings),
     )
     return dataclasses.replace(imported, check=check_import(imported, samples)) if check else imported

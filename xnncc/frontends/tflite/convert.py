@@ -151,7 +151,8 @@ class GraphConverter:
             try:
                 results = self._converted(op, values)  # type: ignore[arg-type]
             except Refused as refused:
-                self.problems.append(f"{reader}: {refused.why}{f'. {refused.next}' if refused.next else ''}".rstrip("."))
+                hint = f". {refused.next}" if refused.next else ""
+                self.problems.append(f"{reader}: {refused.why}{hint}".rstrip("."))
         self._values.update(zip(op.outputs, results, strict=True))
 
     def _access(self, op: Operator, reader: str) -> None:
@@ -234,7 +235,8 @@ def _info(tensor: Tensor) -> TensorInfo:
 
 
 def _words(start: np.ndarray) -> str:
-    return f"all {start.reshape(-1)[0]}" if start.size and (start == start.reshape(-1)[0]).all() else "values of the file"
+    values = np.unique(start)
+    return f"all {values[0]}" if values.size == 1 else "values of the file"
 
 
 def _operand_tensors(n: Op) -> list[Tensor]:

@@ -18,13 +18,14 @@ def activation_of(s: Step) -> str:
     return ACTIVATIONS[s.option("activation")]
 
 
+_ACTIVATE: dict[str, Callable[[Array], Array]] = {
+    "NONE": lambda v: v, "RELU": lambda v: np.maximum(v, 0), "RELU6": lambda v: np.clip(v, 0, 6),
+    "RELU_N1_TO_1": lambda v: np.clip(v, -1, 1), "TANH": np.tanh,
+}  # fmt: skip
+
+
 def _activated(s: Step, y: Array) -> Array:
-    if y.dtype.kind != "f":
-        return y
-    return {
-        "NONE": lambda v: v, "RELU": lambda v: np.maximum(v, 0), "RELU6": lambda v: np.clip(v, 0, 6),
-        "RELU_N1_TO_1": lambda v: np.clip(v, -1, 1), "TANH": np.tanh,
-    }[activation_of(s)](y)  # fmt: skip
+    return _ACTIVATE[activation_of(s)](y)
 
 
 def window_axes(s: Step, kernel: tuple[int, int]) -> tuple[Axis, Axis]:
@@ -40,8 +41,7 @@ def window_axes(s: Step, kernel: tuple[int, int]) -> tuple[Axis, Axis]:
 
 def patches(x: Array, rows: Axis, columns: Axis, fill: float) -> Array:
     """Return a view [N, OH, OW, KH, KW, C] of the padded ``x`` [N, H, W, C]."""
-    after = [max((a.out - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 - a.size - a.before, 0) for a in (rows, columns)]
-    pads = [(0, 0), (rows.before, after[0]), (columns.before, after[1]), (0, 0)]
+    pads = [(0, 0), (rows.before, rows.after), (columns.before, columns.after), (0, 0)]
     x = np.pad(x, pads, constant_values=fill)
     n, h, w, c = x.strides
     shape = (x.shape[0], rows.out, columns.out, rows.kernel, columns.kernel, x.shape[3])
@@ -153,7 +153,8 @@ def _l2_normalise(s: Step) -> Array:
 
 
 def _lrn(s: Step) -> Array:
-    radius, squares = s.option("radius"), np.pad(s.x[0] ** 2, [(0, 0)] * (s.x[0].ndim - 1) + [(s.option("radius"),) * 2])
+    radius = s.option("radius")
+    squares = np.pad(s.x[0] ** 2, [(0, 0)] * (s.x[0].ndim - 1) + [(radius, radius)])
     total = sum(squares[..., i : i + s.x[0].shape[-1]] for i in range(2 * radius + 1))
     return s.x[0] * (s.option("bias") + s.option("alpha") * total) ** np.float32(-s.option("beta"))
 

@@ -179,7 +179,8 @@ EVALUATORS: dict[str, Evaluator] = {
     "CONV_2D": _or_real(_conv), "DEPTHWISE_CONV_2D": _or_real(_conv), "TRANSPOSE_CONV": _or_real(_transpose_conv),
     "FULLY_CONNECTED": _or_real(_fully_connected), "ADD": _or_real(_add), "SUB": _or_real(_add),
     "MUL": _or_real(_mul), "AVERAGE_POOL_2D": _or_real(_pool), "MAX_POOL_2D": _or_real(_pool),
-    "MEAN": _or_real(_mean), "SOFTMAX": _or_real(_softmax), "PRELU": _or_real(_prelu), "SUM": _or_real(_mean), "CONCATENATION": _or_real(_concatenate),
+    "MEAN": _or_real(_mean), "SOFTMAX": _or_real(_softmax), "PRELU": _or_real(_prelu), "SUM": _or_real(_mean),
+    "CONCATENATION": _or_real(_concatenate),
     "RESIZE_BILINEAR": _or_real(_resize_bilinear), "QUANTIZE": _quantise, "DEQUANTIZE": _dequantise,
 }  # fmt: skip
 assert not set(EVALUATORS) & set(layout.EVALUATORS)

@@ -58,7 +58,7 @@ def _split_v(s: Step) -> list[Array]:
 
 
 def _pad(s: Step) -> Array:
-    fill = zero_of(s.source()) if s.source().is_quantised else 0
+    fill: Any = zero_of(s.source()) if s.source().is_quantised else 0
     if s.op.kind == "PADV2":
         fill = np.reshape(s.x[2], ())
     return np.pad(s.x[0], np.asarray(s.x[1]), constant_values=fill)
@@ -160,5 +160,5 @@ EVALUATORS: dict[str, Evaluator] = {
     "SHAPE": lambda s: np.array(s.source().shape), "RANK": lambda s: np.array(len(s.source().shape)),
     "FILL": lambda s: np.full(s.outputs[0].shape, np.reshape(s.x[1], ())),
     "ZEROS_LIKE": lambda s: np.zeros_like(s.x[0]),
-    "RANGE": lambda s: np.arange(*(np.reshape(x, ()) for x in s.x)),
+    "RANGE": lambda s: np.arange(*(np.reshape(x, ()).item() for x in s.x[:3])),
 }  # fmt: skip

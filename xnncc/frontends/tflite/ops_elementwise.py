@@ -78,7 +78,8 @@ def _of_two(n: Op) -> Flow:
 @mover(*_ORDERING)
 def _larger_or_smaller(n: Op) -> Flow:
     """Of quantised operands with one scale as well."""
-    return _of_two(n)
+    (x, y), is_planar = n.alike(0, 1)
+    return Flow(n.emit(_BINARY[n.kind](x, y)), is_planar)
 
 
 @converter("SQUARED_DIFFERENCE")
@@ -135,7 +136,7 @@ def _reduced(n: Op, function: Callable[..., Expr]) -> Flow:
     if not axes:
         return Flow(n.expr())
     if n.is_planar() and (keep or axes == [1, 2]):  # [N, C] is the same in both layouts
-        return Flow(n.emit(function(n.planar(), [TO_NHWC.index(a) for a in axes], keepdims=keep)), keep)
+        return Flow(n.emit(function(n.planar(), [TO_NHWC[a] for a in axes], keepdims=keep)), keep)
     return Flow(n.emit(function(n.expr(), axes, keepdims=keep)))
 
 
@@ -200,5 +201,3 @@ def cumsum(n: Op) -> Flow:
     x = R.flip(n.expr(), axis) if n.option("reverse") else n.expr()
     total = R.cumsum(x, axis, exclusive=bool(n.option("exclusive")))
     return Flow(n.emit(R.flip(total, axis) if n.option("reverse") else total))
-
-

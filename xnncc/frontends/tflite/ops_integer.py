@@ -7,6 +7,7 @@ x: [N, C, H, W] int8 or uint8. A convolution sums q_x * q_w over the image padde
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from tvm import relax, te, tirx
@@ -73,7 +74,7 @@ def _finished(n: Op, acc: Expr, weights: Expr, source: int, bias: int, axis: int
         acc = R.add(n.emit(acc), constant(shift.astype("int32").reshape(shape)))
     scale = scale_of(n.tensor(source)) * quantisation_of(n.tensor(1)).scale.astype("float64")
     by = multipliers(scale / scale_of(n.out()))
-    return requantise(n, n.emit(acc), by, axis, zero_of(n.out()), activation_range(n.activation, n.out()), n.out().dtype)
+    return requantise(n, n.emit(acc), by, axis, activation_range(n.activation, n.out()))
 
 
 def _image(n: Op, rows: Axis, columns: Axis) -> Expr:
@@ -114,7 +115,7 @@ def transpose_conv(n: Op) -> Flow:
         acc = R.add(acc, constant(n.const(3, "the bias").reshape(1, -1, 1, 1)))
     scale = scale_of(n.tensor(2)) * q.scale.astype("float64") / scale_of(n.out())
     bounds = activation_range(n.activation, n.out())
-    y = requantise(n, n.emit(acc), multipliers(scale), 1, zero_of(n.out()), bounds, n.out().dtype)
+    y = requantise(n, n.emit(acc), multipliers(scale), 1, bounds)
     return Flow(n.emit(y), is_planar=True)
 
 
@@ -129,7 +130,7 @@ def fully_connected(n: Op) -> Flow:
     return Flow(n.emit(n.reshaped(y, connected_shape(n))))
 
 
-def _broadcast(source: te.Tensor, at: tuple[tirx.Expr, ...]) -> tirx.Expr:
+def _broadcast(source: te.Tensor, at: tuple[Any, ...]) -> Any:
     """Return an element of a tensor that broadcasts against the output."""
     own = at[len(at) - len(source.shape) :]
     return source(*(0 if int(size) == 1 else i for size, i in zip(source.shape, own, strict=True)))
@@ -225,12 +226,12 @@ def mean(n: Op) -> Flow:
     axes, keep = reduced_axes(n), bool(n.option("keep_dims"))
     count = int(np.prod([n.shape()[a] for a in axes]))
     stays = n.is_planar() and keep
-    x, axes = (n.planar(), [TO_NHWC.index(a) for a in axes]) if stays else (n.expr(), axes)
+    x, axes = (n.planar(), [TO_NHWC[a] for a in axes]) if stays else (n.expr(), axes)
     total = n.emit(R.sum(R.astype(x, "int32"), axes, keepdims=keep))
     zero = constant(np.asarray(zero_of(n.tensor()) * count, "int32"))
     scale = scale_of(n.tensor()) / (scale_of(n.out()) * (count if n.kind == "MEAN" else 1))
     by, bounds = multipliers(np.array([scale])), activation_range("NONE", n.out())
-    y = requantise(n, n.emit(R.subtract(total, zero)), by, 0, zero_of(n.out()), bounds, n.out().dtype)
+    y = requantise(n, n.emit(R.subtract(total, zero)), by, 0, bounds)
     return Flow(n.emit(y), stays)
 
 
@@ -291,4 +292,4 @@ def rescale(n: Op, index: int, by: Multipliers) -> Expr:
     x = n.planar(index) if n.is_planar(index) else n.expr(index)
     centred = R.subtract(R.astype(x, "int32"), constant(np.asarray(zero_of(n.tensor(index)), "int32")))
     bounds = activation_range("NONE", n.out())
-    return requantise(n, n.emit(centred), by, 0, zero_of(n.out()), bounds, n.out().dtype)
+    return requantise(n, n.emit(centred), by, 0, bounds)

@@ -58,7 +58,7 @@ def joined(n: Op) -> tuple[Expr, bool]:
     """Return the operands side by side, and whether that is planar."""
     axis, count = n.axis(n.option("axis")), range(len(n))
     if n.rank() == 4 and all(n.is_planar(i) or n.is_const(i) for i in count) and any(n.is_planar(i) for i in count):
-        return R.concat([n.planar(i) for i in count], TO_NHWC.index(axis)), True
+        return R.concat([n.planar(i) for i in count], TO_NHWC[axis]), True
     return R.concat([n.expr(i) for i in count], axis), False
 
 
@@ -77,8 +77,12 @@ def pad(n: Op) -> Flow:
 def _padded(n: Op, widths: list[list[int]], fill: float) -> Flow:
     if n.is_planar() or (n.rank() == 4 and not any(widths[0] + widths[3])):  # an image: a convolution reads it
         widths = [widths[0], widths[3], widths[1], widths[2]]
-        return Flow(n.emit(R.nn.pad(n.planar(), sum(widths, []), pad_value=fill)), is_planar=True)
-    return Flow(n.emit(R.nn.pad(n.expr(), sum(widths, []), pad_value=fill)))
+        return Flow(n.emit(R.nn.pad(n.planar(), _flat(widths), pad_value=fill)), is_planar=True)
+    return Flow(n.emit(R.nn.pad(n.expr(), _flat(widths), pad_value=fill)))
+
+
+def _flat(pairs: list[list[int]]) -> list[int]:
+    return [width for pair in pairs for width in pair]
 
 
 @mover("MIRROR_PAD")
@@ -89,7 +93,8 @@ def mirror_pad(n: Op) -> Flow:
         raise Refused(f"padding {widths.tolist()} does not fit {list(n.shape())}")
     for axis, (before, after) in enumerate(widths.tolist()):
         size = n.shape()[axis]
-        if not 0 <= min(before, after) or max(before, after) > size - (0 if n.option("mode") else 1):
+        limit = size if n.option("mode") else size - 1
+        if min(before, after) < 0 or max(before, after) > limit:
             raise Refused(f"padding {widths.tolist()} is wider than {list(n.shape())} allows")
         if before or after:
             mode = "symmetric" if n.option("mode") else "reflect"
@@ -199,7 +204,7 @@ def _parts(n: Op, index: int, axis: int, sizes: list[int]) -> list[Flow]:
         return [Flow(n.expr(index))]
     is_planar = n.is_planar(index)
     x = n.planar(index) if is_planar else n.expr(index)
-    axis = TO_NHWC.index(axis) if is_planar else axis
+    axis = TO_NHWC[axis] if is_planar else axis
     parts = n.emit(R.split(x, [int(v) for v in np.cumsum(sizes)[:-1]], axis))
     return [Flow(n.emit(TupleGetItem(parts, i)), is_planar) for i in range(len(sizes))]
 
@@ -283,7 +288,7 @@ def space_to_batch(n: Op) -> Flow:
     if len(widths) != m or min(block) < 1 or n.rank() < m + 1:
         raise Refused(f"block {block} and paddings {widths} do not fit {list(n.shape())}")
     fill = float(zero_of(n.tensor())) if n.tensor().is_quantised else 0.0
-    pads = [0, 0, *sum(widths, []), *[0] * (2 * (n.rank() - 1 - m))]
+    pads = [0, 0, *_flat(widths), *[0] * (2 * (n.rank() - 1 - m))]
     x = n.emit(R.nn.pad(n.expr(), pads, pad_value=fill))
     full = shape_of(x)
     if any(size % b for size, b in zip(full[1 : 1 + m], block, strict=True)):
@@ -293,7 +298,8 @@ def space_to_batch(n: Op) -> Flow:
         shape += [size // b, b]
     shape += full[1 + m :]
     order = [2 * i + 2 for i in range(m)] + [0] + [2 * i + 1 for i in range(m)] + list(range(1 + 2 * m, len(shape)))
-    out = [full[0] * int(np.prod(block)), *(s // b for s, b in zip(full[1 : 1 + m], block, strict=True)), *full[1 + m :]]
+    cells = [size // b for size, b in zip(full[1 : 1 + m], block, strict=True)]
+    out = [full[0] * int(np.prod(block)), *cells, *full[1 + m :]]
     return Flow(n.emit(R.reshape(R.permute_dims(R.reshape(x, shape), order), out)))
 
 

@@ -106,7 +106,7 @@ def concatenate(n: Op) -> Flow:
     axis, count = n.axis(n.option("axis")), range(len(n))
     is_planar = n.rank() == 4 and all(n.is_planar(i) for i in count)
     parts = [_in_output_scale(n, i, is_planar) for i in count]
-    y = n.emit(R.concat(parts, TO_NHWC.index(axis) if is_planar else axis))
+    y = n.emit(R.concat(parts, TO_NHWC[axis] if is_planar else axis))
     low, high = activation_range(n.activation, n.out())
     if (low, high) != limits(n.out().dtype):
         dtype = n.out().dtype
@@ -154,5 +154,3 @@ def resize_bilinear(n: Op) -> Flow:
         return te.compute(x.shape, element, name="s8_resize")
 
     return Flow(n.emit(n.build.call_te(compute, total, name="s8_resize")), is_planar=True)
-
-

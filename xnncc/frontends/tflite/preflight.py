@@ -5,9 +5,11 @@ All operators without one are named at once. An operator of constants needs none
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...errors import ShapeError, UnsupportedModel, nearest
+from ...ir.plan import TensorInfo
 from .interpret import evaluators
 from .model import Graph, Model
 from .operators import CONVERTERS, INTEGER, VARIABLES
@@ -16,12 +18,11 @@ from .schema import NUMERIC
 _STATIC = frozenset({"SHAPE", "RANK"})
 
 
-def check_model(path: Path, model: Model, shapes: dict[str, tuple[int, ...]]) -> None:
+def check_model(path: Path, model: Model) -> None:
     """Refuse what cannot be built.
 
     Raises:
         UnsupportedModel: operators without a converter (all of them, sorted), or dtypes that are not built.
-        ShapeError: ``--shape`` for an input that does not exist, or another shape than the file has.
     """
     graph = model.main
     missing: dict[str, list[str]] = {}
@@ -33,7 +34,6 @@ def check_model(path: Path, model: Model, shapes: dict[str, tuple[int, ...]]) ->
         why = f"{count} not supported: {', '.join(kinds)}"
         raise UnsupportedModel(f"{path}", why, "See docs/errors.md#unsupported-operator.")
     _check_dtypes(path, graph)
-    _check_shapes(path, graph, shapes)
 
 
 def _unsupported(model: Model, graph: Graph) -> list[tuple[str, str]]:
@@ -68,8 +68,13 @@ def _check_dtypes(path: Path, graph: Graph) -> None:
         raise UnsupportedModel(f"{path}", why, "Convert the model with float32, float16 or 8-bit weights.")
 
 
-def _check_shapes(path: Path, graph: Graph, shapes: dict[str, tuple[int, ...]]) -> None:
-    known = {graph.tensors[i].name: graph.tensors[i].shape for i in graph.inputs}
+def check_shapes(inputs: Sequence[TensorInfo], shapes: dict[str, tuple[int, ...]]) -> None:
+    """Refuse a ``--shape`` that the file does not have.
+
+    Raises:
+        ShapeError: an input that does not exist, or another shape than the file was converted for.
+    """
+    known = {info.name: info.shape for info in inputs}
     for name, shape in shapes.items():
         if name not in known:
             hint = nearest(name, list(known))

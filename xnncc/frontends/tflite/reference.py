@@ -7,6 +7,7 @@ without state only, because its variables cannot be set; and those whose operato
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,8 @@ class TfliteReference:
         planar: frozenset[str],
     ) -> None:
         self._model, self._inputs, self._outputs, self._planar = model, inputs, outputs, planar
-        has_state = any(op.kind == "VAR_HANDLE" for op in model.main.operators)
-        self._litert = None if has_state else _open_litert(model)
+        self._has_state = any(op.kind == "VAR_HANDLE" for op in model.main.operators)
+        self._litert = None if self._has_state else _open_litert(model)
 
     @property
     def name(self) -> str:
@@ -40,9 +41,12 @@ class TfliteReference:
         return self._litert.name if self._litert else "xnncc's TFLite interpreter"
 
     @property
-    def is_own(self) -> bool:
-        """Return whether the numbers come from the interpreter in numpy."""
-        return self._litert is None
+    def warnings(self) -> tuple[str, ...]:
+        """Say when the numbers come from the interpreter in numpy, and why."""
+        if self._litert:
+            return ()
+        why = "LiteRT's variables cannot be set" if self._has_state else "LiteRT is not installed or does not run it"
+        return (f"checked against {self.name}, not LiteRT: {why}",)
 
     def run(self, feeds: Feeds) -> Feeds:
         """Return the model's outputs by name, new values of variables among them."""
@@ -81,8 +85,7 @@ class _LiteRt:
 def _open_litert(model: Model) -> _LiteRt | None:
     """Return LiteRT with ``model``, None where it is not installed or knows not all operators."""
     try:
-        import ai_edge_litert
-        from ai_edge_litert.interpreter import Interpreter as Runtime
+        from ai_edge_litert.interpreter import Interpreter as Runtime  # type: ignore[import-not-found]
         from ai_edge_litert.interpreter import OpResolverType
     except ImportError:
         return None
@@ -95,4 +98,4 @@ def _open_litert(model: Model) -> _LiteRt | None:
     except (RuntimeError, ValueError):
         return None
     names = [model.main.tensors[i].name for i in model.main.inputs]
-    return _LiteRt(f"LiteRT {ai_edge_litert.__version__}", runtime, names)
+    return _LiteRt(f"LiteRT {version('ai-edge-litert')}", runtime, names)

@@ -76,7 +76,7 @@ def densify(values: np.ndarray, shape: Sequence[int], sparsity: Sparsity) -> np.
             at[dim] = at[dim] + coordinates[level] * block[dim]
         else:
             at[sparsity.block_map[dim - rank]] = at[sparsity.block_map[dim - rank]] + coordinates[level]
-    if any(position.size and not 0 <= position.min() <= position.max() < n for position, n in zip(at, shape, strict=True)):
+    if any(p.size and not 0 <= p.min() <= p.max() < size for p, size in zip(at, shape, strict=True)):
         raise Malformed("an index of a sparse tensor lies outside of its shape")
     dense = np.zeros(shape, values.dtype)
     dense[tuple(at)] = values
