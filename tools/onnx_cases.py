@@ -190,15 +190,19 @@ def _imported(path: Path, data: DataSet) -> Any:
     try:
         return load_onnx(path, free, None, check=False)
     except UnsupportedModel as refusal:
+        error = refusal
         if "computed at run time" not in str(refusal):
             raise
     parameters = {name: value for name, value in data.inputs.items() if value is not None and _is_parameter(value)}
-    for names in _choices(sorted(parameters)):
+    graph = onnx.load(path, load_external_data=False).graph
+    whole = len(data.inputs) if any(word in graph.name for word in _GENERATORS) else len(data.inputs) - 1
+    for names in _choices(sorted(parameters), whole):
         try:
             rest = {name: shape for name, shape in free.items() if name not in names}
             return load_onnx(path, rest, None, check=False, fixed={name: parameters[name] for name in names})
         except UnsupportedModel as refusal:
-            error = refusal
+            if "computed at run time" not in str(refusal):
+                error = refusal
     raise error
 
 
@@ -206,9 +210,13 @@ def _is_parameter(value: np.ndarray) -> bool:
     return value.ndim <= 1 and value.size <= 64
 
 
-def _choices(names: list[str]) -> Iterator[tuple[str, ...]]:
+# Operators that make something out of sizes alone: all their inputs are fixed. Others keep at least one.
+_GENERATORS = ("range", "constantofshape", "window", "melweight", "affine_grid")
+
+
+def _choices(names: list[str], at_most: int) -> Iterator[tuple[str, ...]]:
     """Yield sets of inputs to fix, the smallest first."""
-    for count in range(1, len(names) + 1):
+    for count in range(1, min(len(names), at_most) + 1):
         yield from itertools.combinations(names, count)
 
 

@@ -23,8 +23,6 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 from onnx_cases import PASS, REFUSED, WRONG, Outcome, all_cases, run_case
 
 LIST = ROOT / "docs" / "onnx-conformance.json"
@@ -142,7 +140,8 @@ def summary(outcomes: list[Outcome], version: str) -> str:
     lines = [
         "# ONNX conformance",
         "",
-        f"The backend tests that come with onnx {version}, each through the whole line: import, build for the host, C runtime.",
+        f"The backend tests that come with onnx {version}, each through the whole line: import, build for the host,",
+        "C runtime. What decides a shape (axes, sizes) is fixed at build time (`fixed=`), where a case feeds it.",
         "Written by `tools/onnx_conformance.py`; every case with its outcome is in `onnx-conformance.json`.",
         "A case *passes* within its own tolerances, is *refused* with a sentence that says why, or is *wrong*.",
         "",

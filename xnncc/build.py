@@ -47,8 +47,10 @@ class Job:
     max_kib: int | None
     bindings: tuple[str, ...]
     verify: bool
+    exact: bool
     jobs: int
     progress: Progress
+    states: tuple[str, ...] = ()
     dump: Path | None = None
     imported: Imported = field(init=False)
     graph: LoweredGraph = field(init=False)
@@ -91,7 +93,9 @@ def build(
     threads: int | None = None,
     max_kib: int | None = None,
     verify: bool = True,
+    exact: bool = False,
     bindings: tuple[str, ...] = (),
+    states: tuple[str, ...] = (),
     progress: Progress | None = None,
     dump: str | Path | None = None,
     stop_after: str | None = None,
@@ -99,7 +103,9 @@ def build(
     """Compile ``model`` for ``target`` into ``output`` (default ``<stem>-<target>``) and return what was written.
 
     ``weights``: the file of the weights where the format keeps them apart (Caffe), by default the one beside ``model``.
-    ``threads``: cores to compile with, all by default. ``max_kib`` limits the library. ``dump`` gets the IR after each
+    ``states``: pairs like "h:hn" of an input and an output that the runtime keeps from run to run.
+    ``threads``: cores to compile with, all by default. ``max_kib`` limits the library. ``exact`` forbids algorithms
+    whose rounding is larger than that of plain sums (Winograd convolution). ``dump`` gets the IR after each
     stage; ``stop_after`` ends after the named stage and writes no folder.
 
     Raises: any class of ``errors.py``; then ``output`` is as it was before.
@@ -117,7 +123,9 @@ def build(
         weights=Path(weights) if weights else None,
         max_kib=max_kib,
         bindings=bindings,
+        states=states,
         verify=verify,
+        exact=exact,
         jobs=threads or os.cpu_count() or 1,
         progress=progress or _silent,
         dump=Path(dump) if dump else None,
@@ -145,8 +153,9 @@ def _silent(text: str, done: int, total: int) -> None:
 def load(job: Job) -> None:
     """Read the model and compare it with its own runtime."""
     from .frontends import load_model
+    from .frontends.tie_states import tie_states
 
-    job.imported = load_model(job.model, job.shapes, job.samples, weights=job.weights)
+    job.imported = tie_states(load_model(job.model, job.shapes, job.samples, weights=job.weights), job.states)
     job.warnings += job.imported.warnings
     job.mod = job.imported.mod
     if job.imported.check is not None:
@@ -166,7 +175,7 @@ def lower(job: Job) -> None:
     """Plan layouts, legalise and fuse."""
     from .transform.pipeline import lower_graph
 
-    job.graph = lower_graph(job.mod, job.target.machine, job.target.tvm_target())
+    job.graph = lower_graph(job.mod, job.target.machine, job.target.tvm_target(), job.exact)
     job.mod = job.graph.mod
 
 
@@ -215,8 +224,9 @@ def pack(job: Job) -> None:
     from .bindings import write_bindings, write_demo_page, write_header
 
     done = job.emitted
-    inputs = tuple(package.Tensor(t.name, t.shape, t.dtype) for t in job.imported.inputs)
-    outputs = tuple(package.Tensor(t.name, t.shape, t.dtype) for t in job.imported.outputs)
+    before, after = zip(*job.imported.states, strict=True) if job.imported.states else ((), ())
+    inputs = tuple(package.Tensor(t.name, t.shape, t.dtype) for t in (*job.imported.inputs, *before))
+    outputs = tuple(package.Tensor(t.name, t.shape, t.dtype) for t in (*job.imported.outputs, *after))
     package.write(
         job.folder / f"{job.stem}.xnn",
         package.Package(
@@ -230,6 +240,7 @@ def pack(job: Job) -> None:
             outputs=outputs,
             weights=done.weights,
             prepared_bytes=done.memory.prepared_bytes,
+            state_count=len(before),
         ),
     )
     io = (job.folder, job.stem, job.imported.inputs, job.imported.outputs)
@@ -248,6 +259,7 @@ def pack(job: Job) -> None:
         "graph_symbol": graph_symbol(job.stem),
         "inputs": [_tensor(t) for t in job.imported.inputs],
         "outputs": [_tensor(t) for t in job.imported.outputs],
+        "states": [{"input": a.name, "output": b.name} for a, b in job.imported.states],
         "op_count": len(done.ops),
         "arena_bytes": done.memory.arena_bytes,
         "thread_scratch_bytes": done.memory.thread_scratch_bytes,
@@ -255,8 +267,8 @@ def pack(job: Job) -> None:
         "prepared_bytes": done.memory.prepared_bytes,
         "files": [_file(job.folder, p) for p in sorted(job.folder.rglob("*")) if p.is_file()],
         "tools": _tools(),
-        "source": {"file": job.model.name, "sha256": sha256(job.model.read_bytes()).hexdigest()},
-        "ops": [_op(op) for op in done.ops],
+        "source": {"file": job.model.name, "sha256": _sha256_of(job.model)},
+        "ops": [_op(op, len(job.imported.outputs)) for op in done.ops],
     }
     package.write_manifest(job.folder / "manifest.json", job.manifest)
 
@@ -390,9 +402,21 @@ def _file(folder: Path, path: Path) -> dict[str, Any]:
     }
 
 
-def _op(op: OpRecord) -> dict[str, Any]:
+def _sha256_of(model: Path) -> str:
+    """Return the hash of a model file, or of all files of a model folder with their names."""
+    if model.is_file():
+        return sha256(model.read_bytes()).hexdigest()
+    digest = sha256()
+    for path in sorted(p for p in model.rglob("*") if p.is_file()):
+        digest.update(f"{path.relative_to(model).as_posix()}\0{path.stat().st_size}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _op(op: OpRecord, output_count: int) -> dict[str, Any]:
     keys = ("space", "index", "offset", "size", "shape", "dtype", "layout")
-    outputs = [{key: getattr(region, key) for key in keys} | {"shape": list(region.shape)} for region in op.outputs]
+    seen = [region for region in op.outputs if region.space != "output" or region.index < output_count]  # no states
+    outputs = [{key: getattr(region, key) for key in keys} | {"shape": list(region.shape)} for region in seen]
     return {"index": op.index, "kernel": op.kernel, "rule": op.rule, "source": list(op.source), "outputs": outputs}
 
 

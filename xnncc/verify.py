@@ -94,13 +94,16 @@ def verify(
     Raises: BadModel, BadInput, BadPackage, DeviceError.
     """
     from xnncc.frontends import load_model
+    from xnncc.frontends.tie_states import tie_states
     from xnncc.pack import read_manifest
 
     directory = Path(directory)
-    infos = tensor_infos(read_manifest(directory)["inputs"])
+    manifest = read_manifest(directory)
+    infos = tensor_infos(manifest["inputs"])
     given = read_npz(Path(samples)) if isinstance(samples, (str, Path)) else samples
     shapes = {info.name: info.shape for info in infos}
     imported = load_model(Path(model), shapes, check=False, weights=weights)
+    imported = tie_states(imported, [f"{pair['input']}:{pair['output']}" for pair in manifest.get("states", ())])
     return verify_imported(imported, directory, samples=given, layers=layers, device=device, tolerance=tolerance)
 
 

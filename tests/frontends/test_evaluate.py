@@ -105,7 +105,8 @@ def test_numpy_and_tvm_agree(group):
 
 def test_every_operator_is_compared():
     compared = {name for _, operators in GROUPS for name in operators}
-    assert set(EVALUATORS) == compared
+    no_operator_of_tvm = {"call_pure_packed"}  # recurrent layers: tests/ir/test_recurrent.py and onnx/test_recurrent.py
+    assert set(EVALUATORS) == compared | no_operator_of_tvm
 
 
 def test_operators_without_a_numpy_version_are_compiled():

@@ -46,6 +46,7 @@ def test_sizes_and_limits_are_the_same_in_c() -> None:
     assert in_c["ENTRY_BYTES"] == layout.ENTRY.size
     assert in_c["META_BYTES"] == layout.META.size
     assert in_c["TENSOR_BYTES"] == layout.TENSOR.size
+    assert in_c["STAT_BYTES"] == layout.STAT.size
     assert in_c["FORMAT_VERSION"] == layout.FORMAT_VERSION
     assert in_c["MAX_SECTIONS"] == layout.MAX_SECTIONS
     assert in_c["MAX_TENSORS"] == layout.MAX_TENSORS

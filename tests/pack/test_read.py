@@ -169,3 +169,30 @@ def test_reads_a_file(tmp_path: Path) -> None:
     pack.write(tmp_path / "m.xnn", TINY)
     assert pack.read(tmp_path / "m.xnn") == TINY
     assert pack.read(str(tmp_path / "m.xnn")).weights == bytes(range(8))
+
+
+STATEFUL = pack.Package(**{**vars(TINY), "outputs": (pack.Tensor("xn", (1, 4), "float32"),), "state_count": 1})
+
+
+def test_reads_states() -> None:
+    data = pack.encode(STATEFUL)
+    assert pack.decode(data).state_count == 1
+    assert data[-4:] == b"\1\0\0\0"
+
+
+@pytest.mark.parametrize(
+    ("stored", "why"),
+    [
+        (struct.pack("<I", 0), "0 states do not fit its inputs and outputs"),
+        (struct.pack("<I", 2), "2 states do not fit its inputs and outputs"),
+    ],
+)
+def test_says_what_is_wrong_with_states(stored: bytes, why: str) -> None:
+    assert refusal(mended(pack.encode(STATEFUL)[:-4] + stored)) == why
+
+
+def test_refuses_states_of_different_shapes() -> None:
+    """Written as an unknown section of the same name would be: the writer itself refuses."""
+    other = pack.Package(**{**vars(TINY), "extra": (pack.Section("XTAT", struct.pack("<I", 1), required=True),)})
+    data = mended(pack.encode(other).replace(b"XTAT", b"STAT"))
+    assert refusal(data) == "state 'x' is not of the type and shape of 'y'"

@@ -28,6 +28,13 @@ def small(**changes: object) -> pack.Package:
     return pack.Package(**(fields | changes))  # type: ignore[arg-type]
 
 
+def with_state(**changes: object) -> pack.Package:
+    """A package of one state between "h" and "hn"."""
+    before, after = pack.Tensor("h", (2, 3), "float32"), pack.Tensor("hn", (2, 3), "float32")
+    inputs, outputs = (pack.Tensor("x", (1,), "int8"), before), (pack.Tensor("y", (), "int8"), after)
+    return small(inputs=inputs, outputs=outputs, **{"state_count": 1, **changes})
+
+
 def statuses(program: Path, packages: list[bytes]) -> list[int]:
     """What xnnrt_open_memory says of each."""
     stream = b"".join(struct.pack("<I", len(data)) + data for data in packages)
@@ -85,6 +92,16 @@ def test_each_fault_has_its_status(opener: Path) -> None:
         (mended(patched(good, 64 + 40 + 4, "<I", 1)), UNKNOWN_ENCODING),
         (mended(patched(good, meta, "<Q", 1 << 40)), ARENA_TOO_SMALL),
     ]
+    state = pack.encode(with_state())
+    stat, meta = (struct.unpack_from("<Q", state, at)[0] for at in (64 + 80 + 16, 80))
+    cases += [
+        (state, OK),
+        (mended(patched(state, stat, "<I", 0)), MALFORMED),
+        (mended(patched(state, stat, "<I", 3)), MALFORMED),
+        (mended(patched(state, stat, "<I", 2)), MALFORMED),  # x and y differ in shape
+        (mended(patched(state, meta + 48 + 80 + 4, "<I", 9)), MALFORMED),  # h is int32, hn float32
+        (mended(patched(state, 64 + 80 + 4, "<I", 1)), UNKNOWN_ENCODING),
+    ]
     assert statuses(opener, [data for data, _ in cases]) == [status for _, status in cases]
 
 
@@ -98,6 +115,7 @@ def test_agrees_with_the_python_reader(opener: Path) -> None:
     choose = random.Random(7)
     coded = pack.Section("GOLD", b"g" * 70, encoding=1, decoded_bytes=99)
     goods = [pack.encode(small()), pack.encode(small(extra=(coded,), outputs=(), weights=b""))]
+    goods.append(pack.encode(with_state()))
     packages = []
     for _ in range(6000):
         data = bytearray(choose.choice(goods))

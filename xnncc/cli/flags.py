@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,9 @@ import typer
 
 from xnncc.errors import BadInput, ShapeError
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (.onnx, .prototxt, .tflite).", show_default=False)]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="The model file (.onnx, .prototxt, .tflite).", show_default=False)
+]
 Artefact = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `xnncc build` made.", show_default=False)]
 Target = Annotated[
     str,
@@ -54,7 +57,21 @@ Shapes = Annotated[
         show_default=False,
     ),
 ]
+States = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state",
+        metavar="IN:OUT",
+        help="Output OUT is input IN of the next run: kept inside, zero at first. Repeatable. Default: none.",
+        show_default=False,
+    ),
+]
 Threads = Annotated[int, typer.Option(metavar="N", min=0, help="Threads that compute; 0 = every core of the device.")]
+
+
+def weights_flag(weights: Path | None) -> str:
+    """Return `` --weights FILE`` for the next command that a message names, or nothing."""
+    return f" --weights {shlex.quote(str(weights))}" if weights else ""
 
 
 def parse_shapes(flags: list[str] | None) -> dict[str, tuple[int, ...]]:

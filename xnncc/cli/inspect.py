@@ -33,7 +33,7 @@ def inspect(
 
 def _read(file: Path) -> tuple[dict[str, Any], Callable[[Output, dict[str, Any]], None]]:
     """Return the facts about ``file`` and the function that prints them."""
-    if file.is_dir():
+    if file.is_dir() and not (file / "saved_model.pb").is_file():
         from xnncc.pack import read_manifest
 
         return {"directory": str(file), **read_manifest(file)}, _show_artefact
@@ -41,6 +41,12 @@ def _read(file: Path) -> tuple[dict[str, Any], Callable[[Output, dict[str, Any]]
         from xnncc.cli.package_facts import package_facts
 
         return package_facts(file), _show_package
+    from xnncc.frontends import LOADERS
+
+    if file.is_dir() or (file.suffix != ".onnx" and file.suffix in LOADERS):
+        from xnncc.cli.imported_facts import imported_facts
+
+        return imported_facts(file), _show_imported
     from xnncc.cli.onnx_facts import onnx_facts
 
     return onnx_facts(file), _show_onnx
@@ -52,6 +58,19 @@ def _tensor_rows(facts: dict[str, Any]) -> list[tuple[str, str, str, str]]:
         for side, key in (("input", "inputs"), ("output", "outputs"))
         for entry in facts[key]
     ]
+
+
+def _show_imported(out: Output, facts: dict[str, Any]) -> None:
+    out.result(f"{facts['file']}, as imported")
+    out.result()
+    out.table(("", "name", "shape", "dtype"), _tensor_rows(facts))
+    out.result()
+    out.table(("operator", ">number"), list(facts["operators"].items()))
+    out.result()
+    out.result(f"constants {size(facts['constant_bytes'])}; MACs {count(facts['macs'])}; judged by {facts['runtime']}")
+    for warning in facts["warnings"]:
+        out.warn(warning)
+    out.next(f"xnncc build {shlex.quote(facts['file'])} --target host")
 
 
 def _show_onnx(out: Output, facts: dict[str, Any]) -> None:

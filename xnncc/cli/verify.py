@@ -48,7 +48,7 @@ def verify(
     folder = shlex.quote(str(directory))
     if not result.passed:
         if not layers:
-            out.next(f"xnncc verify {shlex.quote(str(model))} {folder} --layers")
+            out.next(f"xnncc verify {shlex.quote(str(model))} {folder}{flags.weights_flag(weights)} --layers")
         raise typer.Exit(1)
     out.next(f"xnncc bench {folder}")
 

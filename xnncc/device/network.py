@@ -102,6 +102,7 @@ class Network:
         lib.xnnrt_open_file.argtypes = [pointer, pointer, ctypes.c_char_p, pointer]
         lib.xnnrt_run.argtypes = [pointer, pointer, pointer]
         lib.xnnrt_run_ops.argtypes = [pointer, pointer, pointer, ctypes.c_int32, ctypes.c_int32]
+        lib.xnnrt_reset.argtypes = [pointer]
         lib.xnnrt_op_count.argtypes = [pointer]
         lib.xnnrt_op_count.restype = ctypes.c_int32
         lib.xnnrt_arena.argtypes = [pointer]
@@ -141,6 +142,10 @@ class Network:
     def run_ops(self, ins: Any, outs: Any, first: int, last: int) -> None:
         """Run operators first <= i < last on the tables of ``bind``."""
         self._check(self._library.xnnrt_run_ops(self._open_net(), ins, outs, first, last), "running the network")
+
+    def reset(self) -> None:
+        """Make every state (``xnncc build --state``) zero, as after loading."""
+        self._check(self._library.xnnrt_reset(self._open_net()), "resetting the network")
 
     @property
     def op_count(self) -> int:

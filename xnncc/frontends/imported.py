@@ -56,6 +56,7 @@ class Imported:
     runtime: Reference
     warnings: tuple[str, ...] = ()
     check: CheckReport | None = None
+    states: tuple[tuple[TensorInfo, TensorInfo], ...] = ()  # inputs and outputs that the runtime keeps (tie_states.py)
 
     def reference(self, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the outputs that the source's own runtime computes, by name."""

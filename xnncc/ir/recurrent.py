@@ -1,8 +1,10 @@
 """Recurrent: the operator ``xnn.recurrent`` between importer and compiler, one layer of LSTM, GRU or RNN over time.
 
-The importer writes ``call_pure_packed("xnn.recurrent", operands..., spec as JSON)`` and ``transform/layout_recurrent.py``
-makes one kernel of it, so the graph never holds a step. What it computes is ``compute`` below, in numpy: the importer's
-check runs it and the kernel's tests compare with it. Layouts and gate orders are ONNX's with ``layout`` 0:
+The importer writes ``call_pure_packed("xnn.recurrent", operands..., spec as JSON)``, and ``layout_recurrent.py`` in
+``transform`` makes one kernel of it, so the graph never holds a step. What it computes is ``compute`` below, in numpy:
+the importer's check runs it and the kernel's tests compare with it. Front-ends cannot import kernels and kernels have
+no business with files, so this is where they meet: a new cell is a step here, a kernel file (and its line in
+``kernels/recurrent.py``) and a converter. Layouts and gate orders are ONNX's with ``layout`` 0:
 
     x [T, N, I], w [D, G*H, I], r [D, G*H, H], b [D, 2*G*H], p [D, 3*H] (LSTM: i, o, f), h0 and c0 [D, N, H], lens [N]
     y [T, D, N, H], yh and yc [D, N, H]; gates: LSTM i, o, f, c; GRU z, r, h; RNN one
@@ -68,7 +70,9 @@ class Recurrent:
     @staticmethod
     def from_json(text: str) -> Recurrent:
         """Return what ``to_json`` wrote."""
-        fields = {key: tuple(value) if isinstance(value, list) else value for key, value in json.loads(text).items()}
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in json.loads(text).items()
+        }
         fields["activations"] = tuple(Activation(**one) for one in fields["activations"])
         return Recurrent(**fields)
 

@@ -23,11 +23,11 @@ def horner(x: Expr, coefficients: tuple[float, ...]) -> Expr:
 
 
 def exp(x: Expr) -> Expr:
-    """Return e**x as 2**n * p(r); relative error about 2e-7 on [-87, 88], clamped outside.
+    """Return e**x as 2**n * p(r); relative error about 2e-7 on [-87, 88], 0 below -87.7, clamped above 88.
 
     Cephes' expf (Moshier 1992): n = round(x / ln 2), r = x - n ln 2 in two parts, a polynomial of degree 5 in r.
     """
-    x = tirx.max(tirx.min(x, f32(88.0)), f32(-87.0))
+    x = tirx.Select(x > f32(88.0), f32(88.0), tirx.Select(x < f32(-88.0), f32(-88.0), x))  # a NaN stays one
     n = tirx.floor(x * f32(1.44269504) + f32(0.5))
     r = x - n * f32(0.693359375) - n * f32(-2.12194440e-4)
     p = horner(

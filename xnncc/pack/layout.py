@@ -25,6 +25,10 @@ ALIGNMENT = 64
 KIND_META = b"META"
 KIND_WGHT = b"WGHT"
 
+# Section 6.1.
+KIND_STAT = b"STAT"
+STAT = Struct("<I")
+
 # Section 5.1: arena, scratch, ops, inputs, outputs, string bytes, model name, target name, prepared.
 META = Struct("<QQIIIIIIQ")
 
@@ -78,7 +82,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Package:
-    """Everything a package says. ``weights`` is the blob as the kernels read it; sizes are in bytes."""
+    """Everything a package says. ``weights`` is the blob as the kernels read it; sizes are in bytes.
+
+    The last ``state_count`` inputs and outputs are pairs that the runtime keeps between runs.
+    """
 
     name: str
     target: str
@@ -91,6 +98,7 @@ class Package:
     weights: bytes | memoryview = field(repr=False)
     extra: tuple[Section, ...] = ()
     prepared_bytes: int = 0  # memory that open fills once from the weights: what the kernels read instead of them
+    state_count: int = 0
 
 
 def aligned(offset: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 from zlib import crc32
@@ -48,7 +49,7 @@ class _Reader:
         """Return the whole package, checked."""
         sections, build_id = self.header()
         entries = self.table(sections)
-        meta = weights = None
+        meta = weights = states = None
         extra = []
         for kind, encoding, flags, crc, offset, stored, decoded in entries:
             contents = self.data[offset : offset + stored]
@@ -58,12 +59,27 @@ class _Reader:
                 meta = contents
             elif kind == layout.KIND_WGHT:
                 weights = contents
+            elif kind == layout.KIND_STAT:
+                states = contents
             else:
                 required = bool(flags & layout.FLAG_REQUIRED)
                 decoded_bytes = None if encoding == layout.ENCODING_RAW else decoded
                 extra.append(Section(kind.decode("latin-1"), bytes(contents), encoding, required, decoded_bytes))
         assert meta is not None and weights is not None  # table() has seen both
-        return _Meta(self, meta).package(build_id, weights, tuple(extra))
+        package = _Meta(self, meta).package(build_id, weights, tuple(extra))
+        return package if states is None else self.with_states(package, states)
+
+    def with_states(self, package: Package, data: memoryview) -> Package:
+        """Section 6.1: return ``package`` with its count of states."""
+        if len(data) != layout.STAT.size:
+            self.refuse(f"its list of states is {len(data)} bytes long")
+        (count,) = layout.STAT.unpack(data)
+        if not 1 <= count <= min(len(package.inputs), len(package.outputs)):
+            self.refuse(f"{count} states do not fit its inputs and outputs")
+        for before, after in zip(package.inputs[-count:], package.outputs[-count:], strict=True):
+            if (before.dtype, before.shape) != (after.dtype, after.shape):
+                self.refuse(f"state {before.name!r} is not of the type and shape of {after.name!r}")
+        return replace(package, state_count=count)
 
     def header(self) -> tuple[int, int]:
         """Section 2: return the number of sections and the build id."""
@@ -99,7 +115,7 @@ class _Reader:
                 self.refuse(f"section {_show(kind)} is not where it must be")
             if decoded > layout.MAX_BYTES or (raw and decoded != stored):
                 self.refuse(f"section {_show(kind)} cannot be {decoded} bytes long")
-            if kind in (layout.KIND_META, layout.KIND_WGHT):
+            if kind in (layout.KIND_META, layout.KIND_WGHT, layout.KIND_STAT):
                 if not raw:
                     self.refuse(f"section {_show(kind)} is coded in an unknown way (number {encoding})", _NEWER)
                 if kinds.count(kind) > 1:

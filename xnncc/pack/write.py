@@ -56,11 +56,13 @@ def _chunks(package: Package) -> list[bytes | memoryview]:
     sections = (
         Section("META", _encode_meta(package), required=True),
         Section("WGHT", package.weights, required=True),  # type: ignore[arg-type]  # a view serves as well
+        *_states(package),
         *package.extra,
     )
     _require(package, len(sections) <= layout.MAX_SECTIONS, f"{len(sections)} sections, at most {layout.MAX_SECTIONS}")
     kinds = [section.kind for section in package.extra]
-    _require(package, not {"META", "WGHT"} & set(kinds), "META and WGHT are written from the package's own fields")
+    own = {"META", "WGHT", "STAT"}
+    _require(package, not own & set(kinds), "META, WGHT and STAT are written from the package's own fields")
     _require(package, -(1 << 63) <= package.build_id < 1 << 63, "a build id has 64 bits")
     table, contents = b"", list[bytes | memoryview]()
     end = layout.HEADER.size + layout.ENTRY.size * len(sections)
@@ -115,6 +117,18 @@ def _encode_meta(package: Package) -> bytes:
         length, model, target, package.prepared_bytes,
     )  # fmt: skip
     return fixed + records + bytes(strings.data)
+
+
+def _states(package: Package) -> list[Section]:
+    """Section 6.1 of docs/package.md."""
+    count = package.state_count
+    if count == 0:
+        return []
+    _require(package, 0 < count <= min(len(package.inputs), len(package.outputs)), f"{count} states are too many")
+    for before, after in zip(package.inputs[-count:], package.outputs[-count:], strict=True):
+        same = (before.dtype, before.shape) == (after.dtype, after.shape)
+        _require(package, same, f"state '{before.name}' is not of the dtype and shape of '{after.name}'")
+    return [Section("STAT", layout.STAT.pack(count), required=True)]
 
 
 def _encode_tensor(package: Package, tensor: Tensor, strings: _Strings) -> bytes:

@@ -9,7 +9,7 @@ from tvm.s_tir.schedule import SBlockRV, Schedule
 
 from ..ir.tiles import divisors
 from ..target import Machine
-from .blocks import blocks_of, extent, fuse_all, is_reduction, output_block, same
+from .blocks import REDUCTION, blocks_of, extent, fuse_all, is_reduction, output_block, same
 
 NAME = "rowwise"
 LANE = "xnn.lane"
@@ -27,6 +27,10 @@ def space(n: dict[str, int], machine: Machine) -> list[None]:
 
 def apply(sch: Schedule, block: SBlockRV | None, n: dict[str, int], machine: Machine, cfg: None) -> None:
     """Schedule a kernel whose blocks share their leading axes, the rows."""
+    for b in blocks_of(sch):
+        kinds = [int(v.iter_type) for v in sch.get(b).iter_vars]
+        if REDUCTION in kinds[:-1]:
+            raise ValueError(f"'{sch.get(b).name_hint}' reduces another axis than the last")
     for b in blocks_of(sch):  # rfactor wants the reduction in a loop nest of its own, so it comes first
         if is_reduction(sch, b) and len(sch.get(b).writes) == 1:
             _factor_by_lanes(sch, b, machine.lanes)

@@ -31,7 +31,7 @@ def _best_group(gates: int, blocks: int, rows: int, machine: Machine) -> tuple[f
     found = []
     for g in divisors(blocks, 8):
         wide = gates * g
-        if g == 1 and rows == 1 or _registers(wide, rows, machine) <= machine.registers:
+        if (g == 1 and rows == 1) or _registers(wide, rows, machine) <= machine.registers:
             found.append((blocks * gates * cycles(wide, rows, machine), -g))
     cost, g = min(found, default=(0.0, 0))
     return (cost, -g) if found else None

@@ -116,7 +116,7 @@ def linear_conv(
         emit = _depthwise_emitter(walk, source, win)
     elif is_first:
         emit = _first_emitter(walk, source, win)
-    elif out[0] == 1 and groups == 1 and (m := winograd_tile(win, c, o, walk.machine)):
+    elif not walk.exact and out[0] == 1 and groups == 1 and (m := winograd_tile(win, c, o, walk.machine)):
         emit = _winograd_emitter(walk, source, win, m)
     else:
         emit = _direct_emitter(walk, source, win, groups)

@@ -2,7 +2,7 @@
 
     Given:                                        Result:
       y = xnn.recurrent(x, w, r, b, ...)            pre = gemm(x, packed w, b)             [T*N, D*G*B*v]
-                                                    y   = lstm(pre, packed r, ...)         one kernel, B blocks of v units
+                                                    y   = lstm(pre, packed r, ...)         one kernel; B blocks of units
 
 Weights are packed by numpy at build time, or by operators of the graph when they are inputs of the model.
 """
@@ -10,6 +10,7 @@ Weights are packed by numpy at build time, or by operators of the graph when the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import tvm
@@ -21,7 +22,7 @@ from ..kernels.recurrent import Tile, f32_recurrent, phases_of
 from .choose_recurrent import choose_tile
 from .layout_walk import OUT_FUSABLE, Value, Walk, constant, shape_of
 
-Tensor = np.ndarray | relax.Expr
+Tensor: TypeAlias = "np.ndarray | relax.Expr"
 
 
 def recurrent_handler(walk: Walk, call: tvm.ir.Call) -> Value | list[Value] | None:

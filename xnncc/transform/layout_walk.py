@@ -87,6 +87,7 @@ class Walk:
     builder: relax.BlockBuilder
     env: dict[relax.Var, Value] = field(default_factory=dict)
     uses: dict[relax.Var, int] = field(default_factory=dict)
+    exact: bool = False  # no algorithm whose rounding is larger than that of plain sums
     name: str = ""
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)  # variable name -> tensors it completes
     completes: tuple[str, ...] = ()  # tensors folded into what is being emitted, its own last

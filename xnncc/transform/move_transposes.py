@@ -81,12 +81,25 @@ class Mover:
         for binding in bindings:
             self._visit(binding, MOVED)
         result = self._operand(func.body.body)
-        returned = relax.Var("outputs", self._block.normalize(result).ty)
-        self._bindings.append(relax.VarBinding(returned, result))
-        block = relax.DataflowBlock(self._bindings)
-        body = self._block.normalize(relax.SeqExpr([block], returned))
-        moved = relax.Function(func.params, body, func.ret_ty, func.is_pure, func.attrs)
-        return relax.transform.DeadCodeElimination(["main"])(_module_of(moved))["main"]
+        kept, fields = self._live(result)
+        body = self._block.normalize(relax.SeqExpr([relax.DataflowBlock(kept)], fields))
+        return relax.Function(func.params, body, func.ret_ty, func.is_pure, func.attrs)
+
+    def _live(self, result: Expr) -> tuple[list[relax.Binding], Expr]:
+        """Return the bindings that ``result`` needs, what it returns as variables of their own, and ``result``."""
+        returned = set(_variables(result))
+        wanted, live = set(returned), []
+        for binding in reversed(self._bindings):
+            if binding.var in wanted:
+                live.append(binding)
+                wanted.update(_variables(binding.value))
+        final: dict[Var, Expr] = {}
+        kept = []
+        for binding in reversed(live):
+            kind = Var if binding.var in returned else relax.DataflowVar
+            final[binding.var] = kind(binding.var.name, binding.var.ty)
+            kept.append(relax.VarBinding(final[binding.var], _replaced(binding.value, final)))
+        return kept, _replaced(result, final)
 
     def _visit(self, binding: relax.Binding, operators: dict[str, Any]) -> None:
         var, expr = binding.var, binding.value
@@ -112,7 +125,9 @@ class Mover:
         if isinstance(expr, relax.TupleGetItem):
             return relax.TupleGetItem(self._operand(expr.tuple_value), expr.index)
         if top and isinstance(expr, tvm.ir.Call):
-            return tvm.ir.Call(expr.op, [self._operand(arg) for arg in expr.args], expr.attrs, expr.ty_args, ret_ty=expr.ty)
+            return tvm.ir.Call(
+                expr.op, [self._operand(arg) for arg in expr.args], expr.attrs, expr.ty_args, ret_ty=expr.ty
+            )
         return expr
 
     def bind(self, expr: Expr, name: str) -> Expr:
@@ -188,5 +203,14 @@ def _variables(expr: Any) -> list[Var]:
     return [var for part in parts for var in _variables(part)]
 
 
-def _module_of(func: relax.Function) -> tvm.IRModule:
-    return tvm.IRModule({tvm.ir.GlobalVar("main"): func})
+def _replaced(expr: Any, final: dict[Var, Expr]) -> Any:
+    if isinstance(expr, Var):
+        return final.get(expr, expr)
+    if isinstance(expr, relax.TupleGetItem):
+        return relax.TupleGetItem(_replaced(expr.tuple_value, final), expr.index)
+    if isinstance(expr, relax.Tuple):
+        return relax.Tuple([_replaced(field, final) for field in expr.fields])
+    if isinstance(expr, tvm.ir.Call):
+        args = [_replaced(arg, final) for arg in expr.args]
+        return tvm.ir.Call(expr.op, args, expr.attrs, expr.ty_args, ret_ty=expr.ty)
+    return expr

@@ -42,9 +42,9 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
     return tvm.ir.transform.Sequential([make() for make in PREPARE])(mod)
 
 
-def lower_graph(mod: tvm.IRModule, machine: Machine, target: tvm.target.Target) -> LoweredGraph:
-    """Return ``mod`` as calls of fused kernels for ``machine``."""
-    planned = plan_layouts(mod, machine)
+def lower_graph(mod: tvm.IRModule, machine: Machine, target: tvm.target.Target, exact: bool = False) -> LoweredGraph:
+    """Return ``mod`` as calls of fused kernels for ``machine``; ``exact`` as in ``plan_layouts``."""
+    planned = plan_layouts(mod, machine, exact)
     with target:
         legal = tvm.ir.transform.Sequential([make() for make in LEGALISE])(planned.mod)
         fused, names = fuse_kernels(legal)

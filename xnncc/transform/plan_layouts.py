@@ -55,10 +55,13 @@ class Planned:
     notes: tuple[str, ...]
 
 
-def plan_layouts(mod: tvm.IRModule, machine: Machine) -> Planned:
-    """Return ``mod`` with kernels on packed tensors for ``machine``; inputs and outputs stay as they are."""
+def plan_layouts(mod: tvm.IRModule, machine: Machine, exact: bool = False) -> Planned:
+    """Return ``mod`` with kernels on packed tensors for ``machine``; inputs and outputs stay as they are.
+
+    ``exact`` forbids Winograd convolution, whose rounding is larger than that of plain sums (``kernels/winograd.py``).
+    """
     main = mod["main"]
-    walk = Walk(machine, relax.BlockBuilder(mod))
+    walk = Walk(machine, relax.BlockBuilder(mod), exact=exact)
     bindings = [b for block in main.body.blocks for b in block.bindings]
     tuples: dict[relax.Var, list[Value]] = {}
     for binding in bindings:

@@ -1,4 +1,4 @@
-"""Writes prototxt and caffemodel files for tests: an encoder of protobuf's wire format that shares nothing with ours."""
+"""Writes prototxt and caffemodel files for tests: with an encoder of protobuf that shares nothing with ours."""
 
 from __future__ import annotations
 

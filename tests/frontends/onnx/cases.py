@@ -22,15 +22,8 @@ REFUSED = {
     "reshape_runtime_shape": "(Reshape): shape (tensor 'x1') is computed at run time",
     "split_runtime_sizes": "(Split): sizes (tensor 'x1') is computed at run time",
     "slice_runtime": "(Slice): starts (tensor 'x1') is computed at run time",
-    "lstm": "LSTM (node 'the_node')",
-    "gru": "GRU (node 'the_node')",
-    "loop": "Loop (node 'loop')",
-    "qlinearconv": "QLinearConv (node 'the_node')",
-    "convinteger": "ConvInteger (node 'the_node')",
-    "matmulinteger": "MatMulInteger (node 'the_node')",
     "lrn_even_size": "(LRN): size 4 is not odd",
     "nms": "NonMaxSuppression (node 'the_node')",
-    "reversesequence": "ReverseSequence (node 'the_node')",
 }
 
 

@@ -76,10 +76,14 @@ def test_conv_transpose_in_groups_and_over_one_dimension(matches):
 
 
 def test_conv_transpose_refusals(refuses):
-    x, w = random(1, 2, 3, 3, 3), const(random(2, 2, 2, 2, 2))
-    assert "3 spatial dimensions are not supported. Supported: 1 and 2" in refuses("ConvTranspose", x, w)
+    x, w = random(1, 2, 2, 2, 2, 2), const(random(2, 2, 2, 2, 2, 2))
+    assert "4 spatial dimensions are not supported. Supported: 1, 2 and 3" in refuses("ConvTranspose", x, w)
     too_large = refuses("ConvTranspose", X, const(random(4, 5, 3, 3)), output_shape=[40, 40])
-    assert "output_shape [40, 40] is larger than the full result" in too_large
+    assert "must be smaller than strides" in too_large
+
+
+def test_conv_transpose_over_three_dimensions(matches):
+    matches("ConvTranspose", random(1, 2, 3, 4, 3), const(random(2, 3, 2, 2, 2)), strides=[2, 1, 2], pads=[1] * 6)
 
 
 def _norm(channels: int) -> list[const]:
@@ -111,8 +115,10 @@ def test_batch_norm_stays_when_somebody_else_reads_the_conv(load, operators):
     assert operators(load(*_conv_and_norm(bias=False, read_twice=True))) == ["nn.conv2d", "multiply", "add"]
 
 
-def test_batch_norm_refuses_training_and_variable_statistics(refuses):
+def test_batch_norm_with_statistics_at_run_time(matches):
+    matches("BatchNormalization", random(2, 4, 3, 3), *_norm(4)[:3], np.full(4, 0.7, "float32"))
+
+
+def test_batch_norm_refuses_training(refuses):
     x = random(2, 4, 3, 3)
     assert "training_mode is set" in refuses("BatchNormalization", x, *_norm(4), training_mode=1, outputs=3)
-    variable = [*_norm(4)[:3], np.ones(4, "float32")]
-    assert "var (tensor 'x4') is computed at run time" in refuses("BatchNormalization", x, *variable)

@@ -68,10 +68,23 @@ def test_lp_pool(matches, p):
 
 
 def test_refusals(refuses):
-    assert "second output (indices)" in refuses("MaxPool", X, kernel_shape=[2, 2], outputs=2)
-    assert "dilations [2, 2] are not supported" in refuses(
-        "AveragePool", X, kernel_shape=[2, 2], dilations=[2, 2], opset=19
-    )
-    assert "p=3 is not supported. Supported: 1, 2" in refuses("LpPool", X, kernel_shape=[2, 2], p=3)
+    assert "p=0 is not at least 1" in refuses("LpPool", X, kernel_shape=[2, 2], p=0)
     assert "does not fit 16 elements" in refuses("MaxPool", X, kernel_shape=[3, 20])
     assert "no spatial dimensions" in refuses("GlobalMaxPool", random(2, 3))
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_max_pool_positions(matches, order):
+    matches("MaxPool", X, kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1], outputs=2, storage_order=order)
+
+
+def test_dilated_average_pool(matches):
+    for count in (0, 1):
+        matches("AveragePool", X, kernel_shape=[2, 2], dilations=[2, 2], pads=[1, 1, 1, 1], count_include_pad=count,
+                opset=19)  # fmt: skip
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_lp_pools(matches, p):
+    matches("LpPool", X, kernel_shape=[3, 2], strides=[2, 1], p=p)
+    matches("GlobalLpPool", X, p=p)

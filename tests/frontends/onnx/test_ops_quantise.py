@@ -31,8 +31,12 @@ def test_dequantize(matches, dtype):
 
 
 def test_refusals(refuses):
-    assert "y_scale (tensor 'x1') is computed at run time" in refuses("QuantizeLinear", X, np.float32(0.1))
     per_axis = refuses("QuantizeLinear", X, const(random(4)), const(np.zeros(4, "int8")), axis=1)
     assert "y_scale of shape [4] does not fit axis 1 of [2, 3, 5]" in per_axis
-    blocked = refuses("DequantizeLinear", X.astype("int8"), const(random(2, 3, 1)), axis=2, block_size=5, opset=21)
-    assert "block_size is not supported" in blocked
+    blocked = refuses("DequantizeLinear", X.astype("int8"), const(random(2, 3, 2)), axis=2, block_size=5, opset=21)
+    assert "x_scale of shape [2, 3, 2] does not fit blocks of 5 along axis 2" in blocked
+
+
+def test_scales_at_run_time_and_blocks(matches):
+    matches("QuantizeLinear", X, np.float32(0.1))
+    matches("DequantizeLinear", X.astype("int8"), const(random(2, 3, 2)), axis=2, block_size=3, opset=21)

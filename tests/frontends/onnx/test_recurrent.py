@@ -12,13 +12,15 @@ import pytest
 from onnx_models import const, random
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-T, N, I, H = 4, 3, 5, 6
+T, N, SIZE, H = 4, 3, 5, 6
 TOLERANCE = 5e-6  # float32 sums in another order, fed back over the steps
 
 
 def weights(operator: str, directions: int = 1) -> list[const]:
     g, d = GATES[operator], directions
-    return [const(random(*shape, seed=i) / 2) for i, shape in enumerate([(d, g * H, I), (d, g * H, H), (d, 2 * g * H)])]
+    return [
+        const(random(*shape, seed=i) / 2) for i, shape in enumerate([(d, g * H, SIZE), (d, g * H, H), (d, 2 * g * H)])
+    ]
 
 
 def state(seed: int, directions: int = 1) -> np.ndarray:
@@ -31,7 +33,7 @@ def outputs(operator: str) -> int:
 
 def layer(matches: Callable, operator: str, *more: Any, directions: int = 1, **attributes: Any):
     """Import one layer with initial inputs ``more`` after B, all outputs wanted."""
-    x = random(T, N, I, seed=9)
+    x = random(T, N, SIZE, seed=9)
     attributes = {"hidden_size": H, "outputs": outputs(operator), "tolerance": TOLERANCE, **attributes}
     return matches(operator, x, *weights(operator, directions), *more, **attributes)
 
@@ -44,7 +46,7 @@ def test_directions(matches: Callable, operator: str, direction: str) -> None:
 
 @pytest.mark.parametrize("operator", GATES)
 def test_without_bias(matches: Callable, operator: str) -> None:
-    matches(operator, random(T, N, I), *weights(operator)[:2], hidden_size=H, tolerance=TOLERANCE)
+    matches(operator, random(T, N, SIZE), *weights(operator)[:2], hidden_size=H, tolerance=TOLERANCE)
 
 
 @pytest.mark.parametrize("operator", GATES)
@@ -120,7 +122,7 @@ def test_directions_with_different_activations(matches: Callable, operator: str)
 @pytest.mark.parametrize("operator", GATES)
 def test_batch_first(matches: Callable, operator: str) -> None:
     states = [random(N, 2, H, seed=i) for i in range(outputs(operator) - 1)]
-    args = [random(N, T, I, seed=9), *weights(operator, 2), None, *states]
+    args = [random(N, T, SIZE, seed=9), *weights(operator, 2), None, *states]
     attributes: dict[str, Any] = {"direction": "bidirectional", "layout": 1, "hidden_size": H}
     matches(operator, *args, outputs=outputs(operator), tolerance=TOLERANCE, **attributes)
 
@@ -131,18 +133,18 @@ def test_a_single_output(matches: Callable) -> None:
 
 def test_weights_as_inputs(matches: Callable) -> None:
     given = [weight.array() for weight in weights("LSTM")]
-    matches("LSTM", random(T, N, I), *given, hidden_size=H, tolerance=TOLERANCE)
+    matches("LSTM", random(T, N, SIZE), *given, hidden_size=H, tolerance=TOLERANCE)
 
 
 def test_refuses_an_unknown_activation(refuses: Callable) -> None:
-    said = refuses("RNN", random(T, N, I), *weights("RNN"), hidden_size=H, activations=["Sine"])
+    said = refuses("RNN", random(T, N, SIZE), *weights("RNN"), hidden_size=H, activations=["Sine"])
     assert "activation 'sine' is not supported" in said
 
 
 def test_refuses_weights_that_do_not_fit(refuses: Callable) -> None:
     w, r, _ = weights("GRU")
-    said = refuses("LSTM", random(T, N, I), w, r, hidden_size=H)
-    assert f"input 1 is [1, {3 * H}, {I}], expected [1, {4 * H}, {I}]" in said
+    said = refuses("LSTM", random(T, N, SIZE), w, r, hidden_size=H)
+    assert f"input 1 is [1, {3 * H}, {SIZE}], expected [1, {4 * H}, {SIZE}]" in said
 
 
 @cache

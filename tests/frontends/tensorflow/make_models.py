@@ -9,6 +9,8 @@ Weights are random with a fixed seed; batch norms get statistics that are no ide
 
 from __future__ import annotations
 
+import io
+import lzma
 import os
 import sys
 from pathlib import Path
@@ -73,11 +75,11 @@ def recurrent(unroll):
 
 def ssd():
     """Two scales of box and class heads, anchors decoded and scores softmaxed in the graph."""
-    image = keras.Input((48, 48, 3), batch_size=1, name="image")
+    image = keras.Input((40, 40, 3), batch_size=1, name="image")
     boxes, scores = [], []
     for feature in _backbone(image):
-        boxes.append(layers.Reshape((-1, 4))(layers.Conv2D(12, 3, padding="same")(feature)))
-        scores.append(layers.Reshape((-1, 5))(layers.Conv2D(15, 3, padding="same")(feature)))
+        boxes.append(layers.Reshape((-1, 4))(layers.Conv2D(8, 3, padding="same")(feature)))
+        scores.append(layers.Reshape((-1, 5))(layers.Conv2D(10, 3, padding="same")(feature)))
     offsets, logits = layers.Concatenate(axis=1)(boxes), layers.Concatenate(axis=1)(scores)
     count = offsets.shape[1]
     anchors = np.random.default_rng(3).uniform(0.1, 0.9, (1, count, 4)).astype("float32")
@@ -107,7 +109,7 @@ NETWORKS = {
     "mobilenet": (mobilenet, {"image": ((1, 32, 32, 3), 0, 255)}),
     "recurrent_unrolled": (lambda: recurrent(True), {"sound": ((1, 8, 6), -1, 1)}),
     "recurrent_loop": (lambda: recurrent(False), {"sound": ((1, 8, 6), -1, 1)}),
-    "ssd": (ssd, {"image": ((1, 48, 48, 3), 0, 255)}),
+    "ssd": (ssd, {"image": ((1, 40, 40, 3), 0, 255)}),
     "fake_quantised": (fake_quantised, {"image": ((1, 12, 12, 3), -1, 1)}),
 }
 
@@ -170,14 +172,17 @@ def main(folder: Path) -> None:
 
 
 def _operators(folder: Path) -> None:
-    """All operator cases in one file: ``<case>:graph``, ``<case>:in:NAME``, ``<case>:out:NAME``."""
+    """All operator cases in one file: ``<case>|graph``, ``<case>|in|NAME``, ``<case>|out|NAME``."""
     arrays = {}
     for name, case in CASES.items():
         data, feeds, found = frozen_case(case)
         arrays[f"{name}|graph"] = np.frombuffer(data, "uint8")
         arrays |= {f"{name}|in|{k}": v for k, v in feeds.items()} | {f"{name}|out|{k}": v for k, v in found.items()}
-    np.savez_compressed(folder / "operators.npz", **arrays)
-    print(len(CASES), "operator cases,", (folder / "operators.npz").stat().st_size, "bytes")
+    plain = io.BytesIO()
+    np.savez(plain, **arrays)
+    packed = lzma.compress(plain.getvalue(), preset=9)  # the cases share their images and weights
+    (folder / "operators.npz.xz").write_bytes(packed)
+    print(len(CASES), "operator cases,", len(packed), "bytes")
 
 
 if __name__ == "__main__":

@@ -94,7 +94,10 @@ class Writer:
         if scale is not None:
             scales = np.asarray(scale, "float32").reshape(-1)
             zeros = np.broadcast_to(np.asarray(zero, "int64"), scales.shape)
-            q = {"scale": (2, "offset", self.vector(scales, "float32")), "zero": (3, "offset", self.vector(zeros, "int64"))}
+            q = {
+                "scale": (2, "offset", self.vector(scales, "float32")),
+                "zero": (3, "offset", self.vector(zeros, "int64")),
+            }
             more["quantisation"] = (4, "offset", self.table(7, **q, axis=(6, "int32", axis)))
         if sparsity:
             more["sparsity"] = (6, "offset", sparsity)

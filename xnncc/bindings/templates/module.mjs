@@ -66,6 +66,11 @@ class Network {
     return this.#c.xnnrt_op_count(this.#net);
   }
 
+  /** Makes every state of a streaming network zero, as after opening it. */
+  reset() {
+    this.#check(this.#c.xnnrt_reset(this.#net));
+  }
+
   /** Copies the inputs in, checked: every name there, of its type and length. */
   feed(feeds) {
     for (const name of Object.keys(feeds)) {

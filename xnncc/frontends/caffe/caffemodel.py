@@ -19,7 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+from google.protobuf import (  # type: ignore[import-untyped]
+    descriptor_pb2,
+    descriptor_pool,
+    message,
+    message_factory,
+)
 
 from ...errors import BadModel
 
@@ -132,7 +137,9 @@ def _array(path: Path, layer: str, index: int, blob: Any) -> np.ndarray:
     except ValueError as error:
         raise BadModel(where, "holds no whole number of values", _FETCH_AGAIN) from error
     if values.size != math.prod(shape):
-        raise BadModel(where, f"has {values.size} values, its shape {list(shape)} needs {math.prod(shape)}", _FETCH_AGAIN)
+        raise BadModel(
+            where, f"has {values.size} values, its shape {list(shape)} needs {math.prod(shape)}", _FETCH_AGAIN
+        )
     return values.astype("float32").reshape(shape)
 
 

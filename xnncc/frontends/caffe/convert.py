@@ -110,9 +110,8 @@ class NetConverter:
         except _MISFITS as error:
             shapes = ", ".join(str(list(node.shape(i))) for i in range(len(node))) or "none"
             raise Broken(f"inputs {shapes} do not fit ({_first_line(error)})") from error
-        if len(results) < len(layer.outputs):
-            if any(node.wants(index) for index in range(len(results), len(layer.outputs))):
-                raise Broken(f"it has {len(layer.outputs)} tops, expected {len(results)}")
+        if any(node.wants(index) for index in range(len(results), len(layer.outputs))):
+            raise Broken(f"it has {len(layer.outputs)} tops, expected {len(results)}")
         for field in node.unread():
             self.warnings.append(f"{layer.label}: field '{field}' is not known and was left out")
         named = dict(zip(layer.outputs, results, strict=False))

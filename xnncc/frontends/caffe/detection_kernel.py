@@ -14,6 +14,10 @@ writes one row with the image's number and -1.
 Both are serial: their order of work is part of their meaning, and they take microseconds after the convolutions.
 """
 
+# The parser of TVMScript takes parameters as T.Buffer(shape, dtype), and no "and" over reads that need a guard.
+# mypy: disable-error-code="no-untyped-def,valid-type"
+# ruff: noqa: SIM102, SIM114
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -55,7 +59,9 @@ def suppress_kernel(d: Detection) -> tirx.PrimFunc:
             T.writes(kept[0:N, 0:C, 0:TOP])
             order = T.sblock_alloc_buffer((P,), "int32")  # priors above the threshold, then sorted
             merged = T.sblock_alloc_buffer((P,), "int32")
-            n = T.sblock_alloc_buffer((8,), "int32")  # 0 candidates, 1 run, 2 start, 3 left, 4 right, 5 kept, 6 at, 7 stays
+            n = T.sblock_alloc_buffer(
+                (8,), "int32"
+            )  # 0 candidates, 1 run, 2 start, 3 left, 4 right, 5 kept, 6 at, 7 stays
             limit = T.sblock_alloc_buffer((1,), "float32")
             for image, label in T.grid(N, C):
                 for t in range(TOP):
@@ -109,9 +115,7 @@ def suppress_kernel(d: Detection) -> tirx.PrimFunc:
     return ssd_suppress
 
 
-def _overlap(
-    boxes: tirx.Buffer, image: tirx.Expr, first: tirx.Expr, second: tirx.Expr, group: tirx.Expr
-) -> tirx.Expr:
+def _overlap(boxes: tirx.Buffer, image: tirx.Expr, first: tirx.Expr, second: tirx.Expr, group: tirx.Expr) -> tirx.Expr:
     """Return intersection over union of two boxes; a box with a negative side has no area."""
     zero = tirx.const(0, "float32")
     a, b = ([boxes[image, p, group, side] for side in range(4)] for p in (first, second))
@@ -128,7 +132,7 @@ def _area(box: list[tirx.Expr]) -> tirx.Expr:
 
 
 def collect_kernel(d: Detection) -> tirx.PrimFunc:
-    """Return the kernel (boxes, conf, kept) -> out. Each class is sorted, so the best of all is the best of the heads."""
+    """Return the kernel (boxes, conf, kept) -> out. Classes are sorted, so the best of all is the best of the heads."""
     N, P, C, TOP, K = d.batch, d.priors, d.classes, d.top_k, d.keep_top_k
     L, STEP = (1, 0) if d.shared else (C, 1)
     ROWS = N * K

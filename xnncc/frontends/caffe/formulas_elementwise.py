@@ -176,7 +176,9 @@ def normalize(layer: Layer, xs: list[Array]) -> Array:
 @formula("Eltwise")
 def eltwise(layer: Layer, xs: list[Array]) -> Array:
     p = layer.params("eltwise_param")
-    operation = p.choice("operation", "SUM", {"0": "PROD", "1": "SUM", "2": "MAX", "PROD": "PROD", "SUM": "SUM", "MAX": "MAX"})
+    operation = p.choice(
+        "operation", "SUM", {"0": "PROD", "1": "SUM", "2": "MAX", "PROD": "PROD", "SUM": "SUM", "MAX": "MAX"}
+    )
     stacked = np.stack(xs).astype("float64")
     if operation == "SUM":
         return np.tensordot(np.array(p.numbers("coeff") or [1.0] * len(xs)), stacked, 1)
@@ -221,8 +223,8 @@ def reduction(layer: Layer, xs: list[Array]) -> Array:
     rows = x.reshape(*x.shape[:axis], -1)
     words = {"1": "SUM", "2": "ASUM", "3": "SUMSQ", "4": "MEAN"}
     operation = p.choice("operation", "SUM", {**words, **{w: w for w in words.values()}})
-    function = {"SUM": np.sum, "ASUM": lambda r, a: np.abs(r).sum(a), "SUMSQ": lambda r, a: (r * r).sum(a)}
-    return np.asarray(function.get(operation, np.mean)(rows, -1) * p.number("coeff", 1.0))
+    rows = {"ASUM": np.abs(rows), "SUMSQ": rows**2}.get(operation, rows)
+    return (rows.mean(-1) if operation == "MEAN" else rows.sum(-1)) * p.number("coeff", 1.0)
 
 
 @formula("ArgMax")

@@ -100,7 +100,8 @@ def _suppressed(p: Params, nms: Params, scores: Array, boxes: Array, top_k: int)
     limit = p.number("confidence_threshold", -math.inf)
     order = [i for i in np.argsort(-scores, kind="stable") if scores[i] > np.float32(limit)]
     order = order if top_k == -1 else order[:top_k]
-    threshold, kept = nms.number("nms_threshold", 0.3), []
+    threshold = nms.number("nms_threshold", 0.3)
+    kept: list[int] = []
     for i in order:
         if all(_overlap(boxes[i], boxes[j]) <= threshold for j in kept):
             kept.append(i)

@@ -48,7 +48,7 @@ def convolution(layer: Layer, xs: list[Array]) -> Array:
             for i in range(rank)
         )
         seen = x[(slice(None), slice(None), *cut)].reshape(x.shape[0], groups, w.shape[2], -1)
-        y += np.matmul(w[(slice(None), slice(None), slice(None), *k)], seen)
+        y += np.matmul(w.reshape(*w.shape[:3], -1)[..., np.ravel_multi_index(k, kernel)], seen)
     y = y.reshape(x.shape[0], outputs, *sizes)
     return _with_bias(layer, p, y)
 
@@ -69,7 +69,8 @@ def deconvolution(layer: Layer, xs: list[Array]) -> Array:
             slice(k[i] * dilation[i], k[i] * dilation[i] + (x.shape[2 + i] - 1) * stride[i] + 1, stride[i])
             for i in range(rank)
         )
-        added = np.matmul(w[(slice(None), slice(None), slice(None), *k)].transpose(0, 2, 1), parts)
+        taps = w.reshape(*w.shape[:3], -1)[..., np.ravel_multi_index(k, kernel)]
+        added = np.matmul(taps.transpose(0, 2, 1), parts)
         y[(slice(None), slice(None), slice(None), *cut)] += added.reshape(*y.shape[:3], *x.shape[2:])
     kept = tuple(slice(pad[i], full[i] - pad[i]) for i in range(rank))
     return _with_bias(layer, p, y.reshape(x.shape[0], outputs, *full)[(slice(None), slice(None), *kept)])
@@ -122,7 +123,10 @@ def local_response(layer: Layer, xs: list[Array]) -> Array:
     p, x = layer.params("lrn_param"), xs[0].astype("float64")
     size, alpha, beta = p.whole("local_size", 5), p.number("alpha", 1.0), p.number("beta", 0.75)
     half, squares, total = size // 2, x**2, np.zeros_like(x)
-    if p.choice("norm_region", "0", {w: w for w in ("0", "1", "ACROSS_CHANNELS", "WITHIN_CHANNEL")}) in "1WITHIN_CHANNEL":
+    if (
+        p.choice("norm_region", "0", {w: w for w in ("0", "1", "ACROSS_CHANNELS", "WITHIN_CHANNEL")})
+        in "1WITHIN_CHANNEL"
+    ):
         _, _, height, width = x.shape
         for i, j in itertools.product(range(height), range(width)):
             near = squares[:, :, max(i - half, 0) : i + half + 1, max(j - half, 0) : j + half + 1]

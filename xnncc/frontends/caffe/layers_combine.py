@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 from tvm import relax
@@ -82,11 +83,11 @@ def slices(n: Node) -> list[Expr]:
             raise Broken(f"{size} elements cannot be cut into {count} equal parts")
         points = [size // count * part for part in range(1, count)]
     bounds = [0, *points, size]
-    if len(points) != count - 1 or any(a >= b for a, b in zip(bounds, bounds[1:], strict=False)):
+    if len(points) != count - 1 or any(a >= b for a, b in pairwise(bounds)):
         raise Broken(f"slice points {points} do not cut {size} elements into {count} parts")
     if count == 1:
         return [n.expr()]
-    return [R.strided_slice(n.expr(), axes=[axis], begin=[a], end=[b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [R.strided_slice(n.expr(), axes=[axis], begin=[a], end=[b]) for a, b in pairwise(bounds)]
 
 
 @converter("Split")

@@ -48,7 +48,9 @@ def convolution(n: Node) -> Expr:
     if any(size + 2 * pad < extent for size, pad, extent in ends):
         raise Broken(f"a window of {list(reach(g.kernel, g.dilation))} does not fit input {list(n.shape())}")
     if n.rank() == 5:
-        return _biased(n, p, g, R.nn.conv3d(n.expr(), n.build.constant(weight), g.stride, g.pad * 2, g.dilation, g.groups))
+        return _biased(
+            n, p, g, R.nn.conv3d(n.expr(), n.build.constant(weight), g.stride, g.pad * 2, g.dilation, g.groups)
+        )
     return _flat(n, p, _lifted(n, g), weight, False)
 
 
@@ -63,7 +65,9 @@ def deconvolution(n: Node) -> Expr:
         raise Broken(f"{channels} channels to {g.outputs} outputs cannot be cut into {g.groups} groups")
     weight = n.blob(0, (channels, g.outputs // g.groups, *g.kernel), "weights")
     extents = reach(g.kernel, g.dilation)
-    sizes = [s * (size - 1) + r - 2 * pad for size, s, r, pad in zip(n.shape()[2:], g.stride, extents, g.pad, strict=True)]
+    sizes = [
+        s * (size - 1) + r - 2 * pad for size, s, r, pad in zip(n.shape()[2:], g.stride, extents, g.pad, strict=True)
+    ]
     if min(sizes) < 1:
         raise Broken(f"input {list(n.shape())} would give {sizes}")
     return _flat(n, p, _lifted(n, g), _spread(weight, g.dilation), True)

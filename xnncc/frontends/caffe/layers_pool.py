@@ -84,9 +84,7 @@ def pooled(n: Node, method: str, pool: Pool) -> Expr:
     sizes = n.shape()[2:]
     ends = [
         max((count - 1) * stride + kernel - size - pad, 0)
-        for count, stride, kernel, size, pad in zip(
-            pool.counts, pool.stride, pool.kernel, sizes, pool.pad, strict=True
-        )
+        for count, stride, kernel, size, pad in zip(pool.counts, pool.stride, pool.kernel, sizes, pool.pad, strict=True)
     ]
     padding = (*pool.pad, *ends)
     x = n.expr()

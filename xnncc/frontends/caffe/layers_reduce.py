@@ -62,7 +62,11 @@ def arg_max(n: Node) -> Expr:
         return values if with_values else places
     tail = (1,) * max(len(shape) - 3, 0)
     places = n.reshaped(places, (shape[0], 1, top_k, *tail))
-    return R.concat([n.emit(places), n.emit(n.reshaped(values, (shape[0], 1, top_k, *tail)))], 1) if with_values else places
+    return (
+        R.concat([n.emit(places), n.emit(n.reshaped(values, (shape[0], 1, top_k, *tail)))], 1)
+        if with_values
+        else places
+    )
 
 
 def _largest(n: Node, x: Expr, axis: int, shape: tuple[int, ...], top_k: int) -> tuple[Expr, Expr]:

@@ -31,6 +31,9 @@ _NET_FIELDS = frozenset({
 _PHASES = {"0": "TRAIN", "1": "TEST", "TRAIN": "TRAIN", "TEST": "TEST"}
 
 
+MAX_DIM = 2**31 - 1
+
+
 @dataclass(frozen=True)
 class Layer:
     """One layer that runs: ``inputs`` and ``outputs`` are tensors, ``blobs`` its weights."""
@@ -133,13 +136,11 @@ def _declared_inputs(path: Path, text: Message) -> list[tuple[str, tuple[int, ..
     return list(zip(names, shapes or [()] * len(names), strict=True))
 
 
-MAX_DIM = 2**31 - 1
-
-
 def _input_layer(path: Path, layer: _Raw) -> list[tuple[str, tuple[int, ...]]]:
     found = layer.body.messages("input_param")
+    params = Params("input_param", found[0] if found else None)
     try:
-        shapes = [tuple(shape.wholes("dim", -MAX_DIM)) for shape in Params("input_param", (found or [None])[0]).messages_of("shape")]
+        shapes = [tuple(shape.wholes("dim", -MAX_DIM)) for shape in params.messages_of("shape")]
     except Refused as refused:
         raise BadModel(f"{path}", f"layer '{layer.name}' (Input): {refused.why}", "Write whole numbers.") from refused
     if len(shapes) not in (0, 1, len(layer.tops)):
@@ -152,7 +153,9 @@ def _running_layers(path: Path, text: Message) -> list[_Raw]:
     """Return the layers of phase TEST, V1 types under their present names."""
     new, old = text.messages("layer"), text.messages("layers")
     if new and old:
-        raise BadModel(f"{path}", "both 'layer' and 'layers' are used", "Upgrade it with Caffe's upgrade_net_proto_text.")
+        raise BadModel(
+            f"{path}", "both 'layer' and 'layers' are used", "Upgrade it with Caffe's upgrade_net_proto_text."
+        )
     result = []
     for number, body in enumerate(new or old):
         if body.messages("layer"):
@@ -198,7 +201,8 @@ def _meets(rule: Message) -> bool:
 
 def _shared(raw: list[_Raw], weights: Blobs) -> Blobs:
     """Return the weights with those of layers that share another's by ``param { name }`` filled in."""
-    result, owners = dict(weights), {}
+    result: Blobs = dict(weights)
+    owners: dict[str, np.ndarray] = {}
     for layer in raw:
         names = [(spec.texts("name") or [""])[0] for spec in layer.body.messages("param")]
         if layer.name in weights:
@@ -215,7 +219,8 @@ def _with_tensors(
     writers = Counter(top for layer in raw for top in layer.tops)
     current = {name: name for name in inputs}  # blob -> the tensor it holds now
     taken, made_by, layers = set(inputs) | set(writers), dict.fromkeys(inputs, "the input"), []
-    left, reads = Counter(writers), set()
+    left = Counter(writers)
+    reads: set[str] = set()
     for layer in raw:
         for blob in layer.bottoms:
             if blob not in current:

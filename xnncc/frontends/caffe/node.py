@@ -41,8 +41,13 @@ class Node:
 
     def unread(self) -> list[str]:
         """Return the fields that were given and looked at by nobody."""
-        given = {field for field in self.layer.body.fields if field.endswith("_param")} - {"transform_param", "loss_param"}
-        inner = [f"{name}.{field}" for name in sorted(given & set(self._params)) for field in self._params[name].unread()]
+        given = {field for field in self.layer.body.fields if field.endswith("_param")} - {
+            "transform_param",
+            "loss_param",
+        }
+        inner = [
+            f"{name}.{field}" for name in sorted(given & set(self._params)) for field in self._params[name].unread()
+        ]
         return self.layer.unknown_fields() + sorted(given - set(self._params)) + inner
 
     # Weights

@@ -1,4 +1,4 @@
-"""Protobuf's text format -> a tree of messages, without a schema: fields that only some fork of Caffe has stay readable.
+"""Protobuf's text format -> a tree of messages, without a schema: fields that only a fork of Caffe has stay readable.
 
     layer {                              Message: {"name": ["conv1"], "convolution_param": [Message]}
       name: "conv1"

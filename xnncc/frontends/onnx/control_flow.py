@@ -135,14 +135,14 @@ class ControlFlow:
         out_count = len(body.output) - len(states)
         out_axes = attributes.get("scan_output_axes") or [0] * out_count
         out_backwards = attributes.get("scan_output_directions") or [0] * out_count
-        states, stacks = self._scanned(body, states, list(zip(sources, axes, backwards, strict=True)), scope)
-        if states is None:
+        ended, stacks = self._scanned(body, states, list(zip(sources, axes, backwards, strict=True)), scope)
+        if ended is None:
             return [self._skipped] * len(proto.output)
         results = [
             self._stacked(parts[::-1] if back else parts, axis)
             for parts, axis, back in zip(stacks, out_axes, out_backwards, strict=True)
         ]
-        return [*states, *results]
+        return [*ended, *results]
 
     def _batched_scan(
         self, proto: onnx.NodeProto, attributes: dict[str, Any], values: list[Any], scope: Scope
@@ -204,5 +204,3 @@ def _trip_count(trips: Any) -> int | None:
     if not isinstance(trips, np.ndarray):
         raise Refused("its trip count is computed at run time", "Export the model with it as a constant.")
     return int(trips.reshape(-1)[0])
-
-

@@ -1,8 +1,8 @@
 """The node loop: every ONNX value becomes a constant or a Relax variable that carries the tensor's name.
 
 Goes on after a node that cannot be converted (what depends on it is skipped), so one run names every problem.
-``control_flow.py`` writes out branches and loops, ``expand_function.py`` gives the bodies of operators that the standard
-composes of simpler ones. Networks in float16 are computed operator by operator in float32 (``WIDENED``).
+``control_flow.py`` writes out branches and loops, ``expand_function.py`` gives the bodies of operators that the
+standard composes of simpler ones. Networks in float16 are computed in float32, operator by operator (``KEEPS_HALVES``).
 """
 
 from __future__ import annotations

@@ -68,9 +68,7 @@ def _function_of(schema: onnx.defs.OpSchema, proto: NodeProto, opset: int, types
         return None
     protos = [_type_proto(entry).SerializeToString() for entry in types]
     try:
-        data = schema.get_context_dependent_function_with_opset_version(
-            versions[-1], proto.SerializeToString(), protos
-        )
+        data = schema.get_context_dependent_function_with_opset_version(versions[-1], proto.SerializeToString(), protos)
     except RuntimeError:  # the standard's builder says so when it has no body for these types
         return None
     function.ParseFromString(data)
@@ -87,7 +85,7 @@ def _type_proto(entry: tuple[str, tuple[int, ...]] | None) -> TypeProto:
 def _placed(function: FunctionProto, proto: NodeProto, schema: onnx.defs.OpSchema) -> list[NodeProto]:
     """Return the function's nodes with its formal names and attributes replaced by those of ``proto``."""
     prefix = next((name for name in proto.output if name), proto.op_type)
-    names = {formal: "" for formal in function.input}
+    names = dict.fromkeys(function.input, "")
     names.update(zip(function.input, proto.input, strict=False))
     for formal, actual in zip(function.output, [*proto.output, *[""] * len(function.output)], strict=False):
         names[formal] = actual or f"{prefix}/{formal}"
@@ -127,9 +125,7 @@ def _with_attributes(node: NodeProto, given: dict[str, Any]) -> NodeProto:
     return copy
 
 
-def _rename_graph(
-    graph: onnx.GraphProto, renamed: Callable[[str], str], own: set[str], given: dict[str, Any]
-) -> None:
+def _rename_graph(graph: onnx.GraphProto, renamed: Callable[[str], str], own: set[str], given: dict[str, Any]) -> None:
     """Rename what a subgraph reads from outside of it; its own tensors keep their names."""
     own = own | {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     own |= {name for node in graph.node for name in node.output}

@@ -24,6 +24,11 @@ from .shapes import SUPPORTED_DTYPES, dtype_words, numpy_dtype
 SMALL_BYTES = 4096
 MAX_BYTES = 2**30  # of one constant: more is a broken or hostile model
 _GROWING = frozenset({"Cast", "DequantizeLinear"})
+# Sequences are lists here and not among numpy's types: their converters see to them.
+_SEQUENCES = frozenset({
+    "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength",
+    "SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement",
+})  # fmt: skip
 _SIZED_BY_INPUT = {"ConstantOfShape": 0, "Expand": 1}  # which input is the shape of the result
 
 
@@ -62,7 +67,11 @@ def _dtypes() -> str:
 
 def is_foldable(proto: onnx.NodeProto, values: list[Any]) -> bool:
     """Return whether the node's result is a constant that we want as one."""
-    if proto.op_type in RANDOM or any(a.type == onnx.AttributeProto.GRAPH for a in proto.attribute):
+    if (
+        proto.op_type in RANDOM
+        or proto.op_type in _SEQUENCES
+        or any(a.type == onnx.AttributeProto.GRAPH for a in proto.attribute)
+    ):
         return False
     if not all(value is None or isinstance(value, np.ndarray) for value in values):
         return False

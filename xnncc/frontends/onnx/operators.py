@@ -7,20 +7,27 @@ from . import (
     ops_conv,
     ops_elementwise,
     ops_index,
+    ops_integer,
     ops_layout,
     ops_matmul,
     ops_normalise,
+    ops_order,
     ops_pool,
     ops_quantise,
     ops_recurrent,
     ops_reduce,
     ops_resize,
+    ops_sample,
+    ops_scatter,
+    ops_sequence,
+    ops_signal,
 )
 from .registry import CONVERTERS
 
 FAMILIES = (
-    ops_activation, ops_conv, ops_elementwise, ops_index, ops_layout, ops_matmul, ops_normalise, ops_pool,
-    ops_quantise, ops_recurrent, ops_reduce, ops_resize,
+    ops_activation, ops_conv, ops_elementwise, ops_index, ops_integer, ops_layout, ops_matmul, ops_normalise, ops_order,
+    ops_pool, ops_quantise, ops_recurrent, ops_reduce, ops_resize, ops_sample, ops_scatter, ops_sequence,
+    ops_signal,
 )  # fmt: skip
 OTHER_DOMAINS = ("com.microsoft",)
 

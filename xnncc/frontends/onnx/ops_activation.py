@@ -26,9 +26,12 @@ def leaky_relu(n: Node) -> Expr:
 
 @converter("PRelu")
 def prelu(n: Node) -> Expr:
-    """x where positive, slope * x elsewhere; the slope broadcasts to x."""
-    x = n.emit(n.expr(0))
-    return R.where(R.less(x, n.scalar(0)), R.multiply(x, n.expr(1)), x)
+    """x where positive, slope * x elsewhere; the slope broadcasts to x, up to opset 6 along the channels."""
+    x, slope = n.emit(n.expr(0)), n.expr(1)
+    if n.opset < 7 and n.rank(1) == 1 and n.rank() > 2:
+        slope = n.emit(n.reshaped(slope, [*n.shape(1), *[1] * (n.rank() - 2)]))
+    n.ignore("consumed_inputs")
+    return R.where(R.less(x, n.scalar(0)), R.multiply(x, slope), x)
 
 
 @converter("ThresholdedRelu")

@@ -81,8 +81,8 @@ def _with_bias(n: Node, y: Expr, index: int = 2) -> Expr:
 def conv_transpose(n: Node) -> Expr:
     """``output_shape`` and ``auto_pad`` become pads; dilation spreads constant weights with zeros."""
     rank, groups = n.rank() - 2, int(n.attr("group", 1))
-    if rank not in (1, 2):
-        raise Refused(f"{rank} spatial dimensions are not supported", "Supported: 1 and 2.")
+    if rank not in (1, 2, 3):
+        raise Refused(f"{rank} spatial dimensions are not supported", "Supported: 1, 2 and 3.")
     kernel = _kernel(n)
     extra = list(n.attr("output_padding") or [0] * rank)
     wanted = n.attr("output_shape")
@@ -91,7 +91,7 @@ def conv_transpose(n: Node) -> Expr:
     sizes = n.shape()[2:]
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     full = [(sizes[i] - 1) * strides[i] + reach[i] + extra[i] for i in range(rank)]
-    begin, end = _transposed_pads(n, full, list(wanted or []), strides)
+    begin, end = _transposed_pads(n, full, list(wanted or []), strides, extra)
     if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)):
         raise Refused(f"output_padding {extra} must be smaller than strides {strides}")
     if min(begin + end) < 0:
@@ -104,17 +104,23 @@ def conv_transpose(n: Node) -> Expr:
     if rank == 1:
         x, strides, begin, end, extra = _with_height(n, 0), [1, *strides], [0, *begin], [0, *end], [0, *extra]
         weight = n.reshaped(weight, [*n.shape(1)[:2], 1, reach[0]])
+    if rank == 3:
+        return _with_bias(n, R.nn.conv3d_transpose(x, weight, strides, begin + end, extra, groups=groups))
     y = _with_bias(n, R.nn.conv2d_transpose(x, weight, strides, begin + end, extra, groups=groups))
     return _without_height(n, y) if rank == 1 else y
 
 
-def _transposed_pads(n: Node, full: list[int], wanted: list[int], strides: list[int]) -> tuple[list[int], list[int]]:
+def _transposed_pads(
+    n: Node, full: list[int], wanted: list[int], strides: list[int], extra: list[int]
+) -> tuple[list[int], list[int]]:
     rank, auto = len(full), n.choice("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
     pads = list(n.attr("pads") or [0] * (2 * rank))
     if not wanted and auto in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [size * stride for size, stride in zip(n.shape()[2:], strides, strict=True)]
     if wanted:
         total = [f - w for f, w in zip(full, wanted[-rank:], strict=True)]
+        for i in range(rank):  # what the windows do not reach is padding of the output
+            extra[i], total[i] = extra[i] + max(-total[i], 0), max(total[i], 0)
         small = [t // 2 for t in total]
         large = [t - s for t, s in zip(total, small, strict=True)]
         return (small, large) if auto == "SAME_UPPER" else (large, small)
@@ -144,6 +150,8 @@ def batch_norm(n: Node) -> Expr | list[Expr | None]:
     n.ignore("momentum", "spatial", "is_test")
     if n.attr("training_mode", 0):
         raise Refused("training_mode is set", "Export the network for inference (model.eval()).")
+    if not all(n.is_const(i) for i, _ in _BATCH_NORM_INPUTS):
+        return [_run_time_batch_norm(n), None, None, None, None]
     scale, bias, mean, variance = (n.const(i, w).astype("float64") for i, w in _BATCH_NORM_INPUTS)
     a = scale / np.sqrt(variance + n.attr("epsilon", 1e-5))
     b = bias - mean * a
@@ -154,6 +162,17 @@ def batch_norm(n: Node) -> Expr | list[Expr | None]:
     shape = [1, -1] + [1] * (n.rank() - 2)
     a, b = (n.build.constant(v.astype(n.dtype()).reshape(shape[: n.rank()])) for v in (a, b))
     return [R.add(R.multiply(n.expr(0), a), b), None, None, None, None]
+
+
+def _run_time_batch_norm(n: Node) -> Expr:
+    """Scale, bias, mean or variance are computed by the network."""
+    shape = [1, -1] + [1] * (n.rank() - 2)
+    scale, bias, mean, variance = (
+        n.emit(n.reshaped(n.expr(i), [n.shape(i)[0] if d == -1 else d for d in shape[: n.rank()]]))
+        for i, _ in _BATCH_NORM_INPUTS
+    )
+    spread = R.sqrt(R.add(variance, n.scalar(n.attr("epsilon", 1e-5), n.dtype(4))))
+    return R.add(R.multiply(R.divide(R.subtract(n.expr(0), mean), spread), scale), bias)
 
 
 _BATCH_NORM_INPUTS = ((1, "scale"), (2, "B"), (3, "mean"), (4, "var"))

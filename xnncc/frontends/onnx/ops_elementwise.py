@@ -20,14 +20,26 @@ def _unary(operator: str, function: Callable[[Expr], Expr]) -> None:
 
 
 def _binary(operator: str, function: Callable[[Expr, Expr], Expr]) -> None:
-    converter(operator)(lambda n: function(n.expr(0), n.expr(1)))
+    converter(operator)(lambda n: function(*_operands(n)))
+
+
+def _operands(n: Node) -> tuple[Expr, Expr]:
+    """Return both operands; up to opset 6 the second may be aligned with an ``axis`` of the first."""
+    if n.opset >= 7 or not n.attr("broadcast", 0):
+        n.ignore("consumed_inputs")
+        return n.expr(0), n.expr(1)
+    n.ignore("consumed_inputs")
+    if not n.has_attr("axis"):
+        return n.expr(0), n.expr(1)
+    behind = n.rank() - n.axis(int(n.attr("axis"))) - n.rank(1)
+    return n.expr(0), n.emit(n.reshaped(n.expr(1), [*n.shape(1), *[1] * behind]))
 
 
 for _name, _function in {
     "Abs": R.abs, "Acos": R.acos, "Acosh": R.acosh, "Asin": R.asin, "Asinh": R.asinh, "Atan": R.atan,
-    "Atanh": R.atanh, "Ceil": R.ceil, "Cos": R.cos, "Cosh": R.cosh, "Erf": R.erf, "Exp": R.exp, "Floor": R.floor,
+    "Atanh": R.atanh, "Ceil": R.ceil, "Cos": R.cos, "Erf": R.erf, "Exp": R.exp, "Floor": R.floor,
     "IsNaN": R.isnan, "Log": R.log, "Neg": R.negative, "Not": R.logical_not, "Sign": R.sign, "Sin": R.sin,
-    "Sinh": R.sinh, "Sqrt": R.sqrt, "Tan": R.tan, "Tanh": R.tanh, "Sigmoid": R.sigmoid, "BitwiseNot": R.bitwise_not,
+    "Sqrt": R.sqrt, "Tan": R.tan, "Tanh": R.tanh, "Sigmoid": R.sigmoid, "BitwiseNot": R.bitwise_not,
     "Identity": lambda x: x,
 }.items():  # fmt: skip
     _unary(_name, _function)
@@ -65,7 +77,7 @@ def is_inf(n: Node) -> Expr:
 @converter("Div")
 def divide(n: Node) -> Expr:
     """Integers are divided towards zero."""
-    return R.divide(n.expr(0), n.expr(1))
+    return R.divide(*_operands(n))
 
 
 @converter("Mod")
@@ -74,8 +86,37 @@ def modulo(n: Node) -> Expr:
     if n.attr("fmod", 0):
         return R.mod(n.expr(0), n.expr(1))
     if "int" not in n.dtype():
-        raise Refused(f"fmod=0 needs integers, got {n.dtype()}", "Export with fmod=1.")
+        return _float_floor_mod(n)
     return R.floor_mod(n.expr(0), n.expr(1))
+
+
+def _float_floor_mod(n: Node) -> Expr:
+    """C's remainder, moved by the divisor where the signs differ; a zero has the divisor's sign."""
+    x, y = n.expr(0), n.expr(1)
+    rest, zero = n.emit(R.mod(x, y)), n.scalar(0)
+    differ = R.less(R.multiply(R.sign(rest), R.sign(y)), zero)
+    moved = R.where(differ, R.add(rest, y), rest)
+    signed_zero = R.where(R.less(y, zero), n.scalar(-0.0), zero)
+    return R.where(R.equal(rest, zero), signed_zero, moved)
+
+
+@converter("Cosh")
+def cosh(n: Node) -> Expr:
+    """(e^x + e^-x) / 2: LLVM has no cosh, and libm's is one call for each lane."""
+    x = n.expr(0)
+    return R.multiply(R.add(R.exp(x), R.exp(R.negative(x))), n.scalar(0.5))
+
+
+@converter("Sinh")
+def sinh(n: Node) -> Expr:
+    """(e^x - e^-x) / 2, and below 0.5, where that would lose digits, the series x + x^3/3! + ... + x^9/9!."""
+    x = n.expr(0)
+    far = R.multiply(R.subtract(R.exp(x), R.exp(R.negative(x))), n.scalar(0.5))
+    square = n.emit(R.multiply(x, x))
+    series = n.scalar(1 / 362880)
+    for factor in (1 / 5040, 1 / 120, 1 / 6, 1):
+        series = R.add(R.multiply(series, square), n.scalar(factor))
+    return R.where(R.less(R.abs(x), n.scalar(0.5)), R.multiply(x, series), far)
 
 
 @converter("Reciprocal")
@@ -99,17 +140,27 @@ def power(n: Node) -> Expr:
         if value == 0.5 and "float" in n.dtype():
             return R.sqrt(x)
     if "float" not in n.dtype():
-        raise Refused(
-            f"an integer base ({n.dtype()}) needs a constant exponent of 1, 2 or 3", "Cast the base to float."
-        )
+        base, exponent_ = R.astype(x, "float64"), R.astype(n.expr(1), "float64")  # exact below 2^53
+        return R.astype(R.power(base, exponent_), n.dtype())
     y = n.expr(1) if n.dtype(1) == n.dtype(0) else R.astype(n.expr(1), n.dtype(0))
     return R.power(x, y)
 
 
 @converter("BitShift")
 def bit_shift(n: Node) -> Expr:
+    """By the width or more, or by a negative number, gives what shifting bit by bit for ever would: 0, or -1."""
     left = n.choice("direction", "", ("LEFT", "RIGHT")) == "LEFT"
-    return (R.left_shift if left else R.right_shift)(n.expr(0), n.expr(1))
+    x, y, bits = n.expr(0), n.expr(1), 8 * np.dtype(n.dtype()).itemsize
+    inside = R.less(y, n.scalar(bits, n.dtype(1)))
+    if n.dtype(1).startswith("int"):
+        inside = R.logical_and(inside, R.greater_equal(y, n.scalar(0, n.dtype(1))))
+    inside = n.emit(inside)
+    kept = n.emit(R.where(inside, y, n.scalar(0 if left else bits - 1, n.dtype(1))))
+    if left:
+        return R.where(inside, R.left_shift(x, kept), n.scalar(0))
+    if n.dtype().startswith("uint"):
+        return R.where(inside, R.right_shift(x, kept), n.scalar(0))
+    return R.right_shift(x, kept)
 
 
 def _folded(function: Callable[[Expr, Expr], Expr]) -> Callable[[Node], Expr]:

@@ -209,11 +209,12 @@ def depth_to_space(n: Node) -> Expr:
 
 @converter("SpaceToDepth")
 def space_to_depth(n: Node) -> Expr:
-    """[N, C, H, W] -> [N, b^2 C, H / b, W / b]."""
+    """[N, C, H, W] -> [N, b^2 C, H / b, W / b]; the inverse of DepthToSpace."""
     block = int(n.attr("blocksize", 1))
+    deep_first = n.choice("mode", "DCR", ("DCR", "CRD")) == "DCR"
     batch, depth, height, width = n.shape()
     parts = [batch, depth, height // block, block, width // block, block]
-    moved = R.permute_dims(n.reshaped(n.expr(0), parts), [0, 3, 5, 1, 2, 4])
+    moved = R.permute_dims(n.reshaped(n.expr(0), parts), [0, 3, 5, 1, 2, 4] if deep_first else [0, 1, 3, 5, 2, 4])
     return n.reshaped(moved, [batch, depth * block**2, height // block, width // block])
 
 
@@ -229,15 +230,27 @@ def size(n: Node) -> np.ndarray:
     return np.asarray(math.prod(n.shape()), "int64")
 
 
-@converter("ConstantOfShape", "Range", "EyeLike")
+@converter("Compress")
+def compress(n: Node) -> Expr:
+    """A condition known at import is a gather; any other gives a result of unknown size."""
+    kept = np.flatnonzero(n.const(1, "condition"))
+    axis = n.attr("axis")
+    x = n.expr(0) if axis is not None else n.emit(n.reshaped(n.expr(0), [math.prod(n.shape())]))
+    if kept.size == 0:
+        raise Refused("its result has no elements")
+    return R.take(x, n.build.constant(kept.astype("int64")), 0 if axis is None else n.axis(int(axis)), mode="clip")
+
+
+@converter("ConstantOfShape", "Range", "EyeLike", "MelWeightMatrix", "HannWindow", "HammingWindow", "BlackmanWindow")
 def sized_at_run_time(n: Node) -> Expr:
     """Constant ones never come here (``fold.py``); EyeLike needs only the shape of its input."""
     if n.proto.op_type == "EyeLike":
         rows, columns = n.shape()
         dtype = numpy_dtype(n.attr("dtype", 0)) or n.dtype()
         return n.build.constant(np.eye(rows, columns, int(n.attr("k", 0)), dtype))
+    names = {"ConstantOfShape": ("shape",), "Range": ("start", "limit", "delta")}.get(n.proto.op_type, ())
     for index in range(len(n)):
-        n.const(index, ("shape",)[index] if len(n) == 1 else ("start", "limit", "delta")[index])
+        n.const(index, names[index] if index < len(names) else f"input {index}")
     raise Refused("its size is computed at run time")
 
 

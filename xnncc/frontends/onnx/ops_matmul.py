@@ -24,6 +24,7 @@ def matmul(n: Node) -> Expr:
 @converter("Gemm")
 def gemm(n: Node) -> Expr:
     """alpha * A' * B' + beta * C; factors and transpositions of constants are computed here."""
+    n.ignore("broadcast")  # up to opset 6: C broadcasts now in any case
     alpha, beta = n.attr("alpha", 1.0), n.attr("beta", 1.0)
     a = R.permute_dims(n.expr(0), [1, 0]) if n.attr("transA", 0) else n.expr(0)
     if n.is_const(1):

@@ -14,15 +14,22 @@ R = relax.op
 
 @converter("LayerNormalization")
 def layer_norm(n: Node) -> list[Expr | None]:
+    """Over all axes from ``axis`` on; the outputs Mean and InvStdDev are computed when somebody reads them."""
     n.ignore("stash_type")
-    if n.wants(1) or n.wants(2):
-        raise Refused("its outputs Mean and InvStdDev are not supported")
     axis = n.axis(int(n.attr("axis", -1)))
     axes = list(range(axis, n.rank()))
     inner = n.shape()[axis:]
-    scale = _filled(n, 1, inner, 1.0)
-    bias = _filled(n, 2, inner, 0.0)
-    return [R.nn.layer_norm(n.expr(0), scale, bias, axes, float(n.attr("epsilon", 1e-5))), None, None]
+    epsilon = float(n.attr("epsilon", 1e-5))
+    if not n.wants(1) and not n.wants(2):
+        scale, bias = _filled(n, 1, inner, 1.0), _filled(n, 2, inner, 0.0)
+        return [R.nn.layer_norm(n.expr(0), scale, bias, axes, epsilon), None, None]
+    x = n.emit(n.expr(0))
+    mean = n.emit(R.mean(x, axes, keepdims=True))
+    centred = n.emit(R.subtract(x, mean))
+    variance = R.mean(R.multiply(centred, centred), axes, keepdims=True)
+    inverse = n.emit(R.divide(n.scalar(1), R.sqrt(R.add(variance, n.scalar(epsilon)))))
+    y = R.multiply(R.multiply(centred, inverse), n.expr(1))
+    return [R.add(y, n.expr(2)) if n.has(2) else y, mean, inverse]
 
 
 def _filled(n: Node, index: int, shape: tuple[int, ...], default: float) -> Expr:
@@ -113,7 +120,7 @@ def local_response_norm(n: Node) -> Expr:
         raise Refused(f"size {size} is not odd", "No runtime computes even sizes, so that nothing could check them.")
     channels = shape[1]
     distance = np.arange(channels)[None, :] - np.arange(channels)[:, None]
-    band = np.abs(distance) <= size // 2
+    band = (distance >= -((size - 1) // 2)) & (distance <= size // 2)  # floor((size-1)/2) before, the rest after
     x = n.emit(n.expr(0))
     flat = n.reshaped(R.multiply(x, x), [shape[0], channels, int(np.prod(shape[2:]))])
     factor = n.build.constant((band * (alpha / size)).astype(n.dtype()))

@@ -5,8 +5,10 @@ TVM's ``ceil_mode`` places windows by another rule than ONNX, so windows are cou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from tvm import relax
+from tvm import relax, te, tirx
 from tvm.relax import Expr
 
 from ..network import shape_of
@@ -19,11 +21,62 @@ R = relax.op
 
 @converter("MaxPool")
 def max_pool(n: Node) -> list[Expr | None]:
-    n.ignore("storage_order")
-    if n.wants(1):
-        raise Refused("its second output (indices) is not supported")
+    """The second output is the flat position in x of each maximum, of equal ones the first."""
+    column_major = bool(n.attr("storage_order", 0))
     w, end = _placed(n)
-    return [_pooled(n, R.nn.max_pool2d, R.nn.max_pool3d, n.expr(0), w, w.begin + end), None]
+    y = n.emit(_pooled(n, R.nn.max_pool2d, R.nn.max_pool3d, n.expr(0), w, w.begin + end))
+    return [y, _positions(n, y, w, column_major) if n.wants(1) else None]
+
+
+def _positions(n: Node, y: Expr, w: Windows, column_major: bool) -> Expr:
+    batch, channels, *sizes = n.shape()
+    steps = [int(np.prod(sizes[:i] if column_major else sizes[i + 1 :])) for i in range(len(sizes))]
+    plane = int(np.prod(sizes))
+
+    def compute(x: te.Tensor, best: te.Tensor) -> te.Tensor:
+        taps = [te.reduce_axis((0, k), f"k{i}") for i, k in enumerate(w.kernel)]
+        beyond = tirx.const(batch * channels * plane, "int64")
+
+        def element(b: tirx.Var, c: tirx.Var, *at: tirx.Var) -> tirx.Expr:
+            places = [
+                o * s + k * d - p for o, s, k, d, p in zip(at, w.strides, taps, w.dilations, w.begin, strict=True)
+            ]
+            inside = tirx.all(*[tirx.all(p >= 0, p < size) for p, size in zip(places, sizes, strict=True)])
+            flat = (tirx.Cast("int64", b) * channels + tirx.Cast("int64", c)) * plane
+            for place, step in zip(places, steps, strict=True):
+                flat = flat + tirx.Cast("int64", place) * step
+            kept = [tirx.max(tirx.min(p, size - 1), 0) for p, size in zip(places, sizes, strict=True)]
+            hit = tirx.all(inside, x(b, c, *kept) == best(b, c, *at))
+            return te.min(tirx.Select(hit, flat, beyond), axis=taps)
+
+        return te.compute(best.shape, element, "max_pool_positions")
+
+    return n.build.call_te(compute, n.expr(0), y, name="max_pool_positions")
+
+
+def _places(w: Windows, at: Sequence[tirx.Var], taps: Sequence[tirx.Expr]) -> list[tirx.Expr]:
+    """Return the input position, per spatial dimension, that tap ``taps`` of window ``at`` reads."""
+    return [o * s + k * d - p for o, s, k, d, p in zip(at, w.strides, taps, w.dilations, w.begin, strict=True)]
+
+
+def _window_sums(n: Node, x: Expr, w: Windows, outs: tuple[int, ...]) -> Expr:
+    """Return the sum over each window, of any number of dimensions and any dilation; pads are zeros."""
+    sizes = n.shape()[2:]
+
+    def compute(source: te.Tensor) -> te.Tensor:
+        taps = [te.reduce_axis((0, k), f"k{i}") for i, k in enumerate(w.kernel)]
+
+        def element(b: tirx.Var, c: tirx.Var, *at: tirx.Var) -> tirx.Expr:
+            places = [
+                o * s + k * d - p for o, s, k, d, p in zip(at, w.strides, taps, w.dilations, w.begin, strict=True)
+            ]
+            inside = tirx.all(*[tirx.all(p >= 0, p < size) for p, size in zip(places, sizes, strict=True)])
+            kept = [tirx.max(tirx.min(p, size - 1), 0) for p, size in zip(places, sizes, strict=True)]
+            return te.sum(tirx.Select(inside, source(b, c, *kept), tirx.const(0, source.dtype)), axis=taps)
+
+        return te.compute((*n.shape()[:2], *outs), element, "window_sums")
+
+    return n.build.call_te(compute, x, name="window_sums")
 
 
 @converter("AveragePool")
@@ -36,7 +89,8 @@ def average_pool(n: Node) -> Expr:
     x = n.expr(0)
     padding = w.begin + end
     if w.dilations != (1,) * len(w.dilations):
-        raise Refused(f"dilations {list(w.dilations)} are not supported", "Supported: 1.")
+        sums = _window_sums(n, x, w, _out_sizes(n, w, end))
+        return R.multiply(sums, n.build.constant((1 / counts).astype(n.dtype())))
     if not any(padding):
         return _pooled(n, R.nn.avg_pool2d, R.nn.avg_pool3d, x, w, padding)
     y = _pooled(n, R.nn.avg_pool2d, R.nn.avg_pool3d, x, w, padding, count_include_pad=True)
@@ -108,14 +162,30 @@ def global_max_pool(n: Node) -> Expr:
 
 @converter("LpPool")
 def lp_pool(n: Node) -> Expr:
-    """The p-th root of the sum of |x|^p, from an average pool over all positions, pads being zero."""
+    """The p-th root of the sum of |x|^p over each window, pads being zero."""
     p = int(n.attr("p", 2))
-    if p not in (1, 2):
-        raise Refused(f"p={p} is not supported", "Supported: 1, 2.")
     w, end = _placed(n)
-    if w.dilations != (1,) * len(w.dilations):
-        raise Refused(f"dilations {list(w.dilations)} are not supported", "Supported: 1.")
-    x = n.emit(R.multiply(n.expr(0), n.expr(0)) if p == 2 else R.abs(n.expr(0)))
-    y = _pooled(n, R.nn.avg_pool2d, R.nn.avg_pool3d, x, w, w.begin + end, count_include_pad=True)
-    total = R.multiply(y, n.scalar(float(np.prod(w.kernel))))
-    return R.sqrt(total) if p == 2 else total
+    x = n.emit(_power(n, R.abs(n.expr(0)), p))
+    return _root(n, _window_sums(n, x, w, _out_sizes(n, w, end)), p)
+
+
+@converter("GlobalLpPool")
+def global_lp_pool(n: Node) -> Expr:
+    p = int(n.attr("p", 2))
+    return _root(n, R.sum(_power(n, R.abs(n.expr(0)), p), _spatial(n), keepdims=True), p)
+
+
+def _power(n: Node, x: Expr, p: int) -> Expr:
+    if p < 1:
+        raise Refused(f"p={p} is not at least 1")
+    x = n.emit(x)
+    y = x
+    for _ in range(p - 1):
+        y = R.multiply(y, x)
+    return y
+
+
+def _root(n: Node, x: Expr, p: int) -> Expr:
+    if p == 1:
+        return x
+    return R.sqrt(x) if p == 2 else R.power(x, n.scalar(1 / p))

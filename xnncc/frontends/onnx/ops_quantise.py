@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear as plain arithmetic: per tensor, per axis and per block; scales may be computed."""
+"""QuantizeLinear and DequantizeLinear as plain arithmetic: per tensor, per axis and per block."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
@@ -57,11 +58,28 @@ def _extreme(reduce: _Reduce, reduce_bool: _Reduce) -> Callable[[Node], Expr]:
 
     def convert(n: Node) -> Expr:
         if n.dtype() != "bool":
-            return _reduced(reduce, _same, _same)(n)
+            return _with_infinities(n, reduce, _reduced(reduce, _same, _same)(n))
         as_byte = _reduced(reduce_bool, lambda x: R.astype(x, "uint8"), _same)(n)
         return R.astype(as_byte, "bool")
 
     return convert
+
+
+def _with_infinities(n: Node, reduce: _Reduce, y: Expr) -> Expr:
+    """TVM starts a maximum from the lowest finite number, so that one of nothing but -inf would come out as that.
+
+    Where the result is that number, halves tell which it was: the half of -inf still comes out as the lowest number.
+    Global pools over [N, C, H, W] stay a plain maximum: our kernels know it.
+    """
+    axes = _axes(n)
+    if "float" not in n.dtype() or axes is None or n.rank() == 0 or (n.rank() == 4 and axes == [2, 3]):
+        return y
+    y = n.emit(y)
+    limit = n.scalar(float(np.finfo(n.dtype()).min if reduce is R.max else np.finfo(n.dtype()).max))
+    infinity = n.scalar(-np.inf if reduce is R.max else np.inf)
+    keep = bool(n.attr("keepdims", 1))
+    half = reduce(R.multiply(n.expr(0), n.scalar(0.5)), axes, keepdims=keep)
+    return R.where(R.logical_and(R.equal(y, limit), R.equal(half, limit)), infinity, y)
 
 
 converter("ReduceMax")(_extreme(R.max, R.max))

@@ -16,14 +16,17 @@ import onnx
 
 from ...errors import BadModel
 from ...ir.plan import TensorInfo
+from ...ir.transposed import untransposed
 from .batchwise import without_batchwise
+from .exact_integers import with_unsigned_weights
 
 
 class OnnxReference:
     """Sessions are made at first use; see ``frontends.imported.Reference``."""
 
     def __init__(self, path: Path, model: onnx.ModelProto, inputs: tuple[TensorInfo, ...]) -> None:
-        self._path, self._model, self._inputs = path, without_batchwise(model), inputs
+        model = with_unsigned_weights(without_batchwise(model))
+        self._path, self._model, self._inputs = path, model, inputs
         self._session: _Session | None = None
         self._traced: tuple[frozenset[str], _Session | None] = (frozenset(), None)
 
@@ -37,9 +40,21 @@ class OnnxReference:
         return self._main().run([output.name for output in self._model.graph.output], self._known(feeds), self._path)
 
     def tensors(self, feeds: dict[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
-        """Return tensors of the main graph by name; names that are none of its are left out."""
+        """Return tensors of the main graph by name, ``name@0312`` with its axes in that order; names that are none of
+        its are left out."""
+        asked = {name: untransposed(name) for name in names}
+        found = self._plain_tensors(feeds, {tensor for tensor, _ in asked.values()})
+        return {
+            name: found[tensor] if axes is None else found[tensor].transpose(axes)
+            for name, (tensor, axes) in asked.items()
+            if tensor in found and (axes is None or len(axes) == found[tensor].ndim)
+        }
+
+    def _plain_tensors(self, feeds: dict[str, np.ndarray], names: set[str]) -> dict[str, np.ndarray]:
         computed = {name for node in self._model.graph.node for name in node.output}
         wanted = frozenset(names) & computed
+        if not wanted:
+            return {}  # onnxruntime takes an empty list of names for all outputs
         session = self._traced[1]
         if session is None or self._traced[0] != wanted:
             session = _open(self._with_outputs(wanted), self._path)

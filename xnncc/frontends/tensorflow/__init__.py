@@ -1,4 +1,4 @@
-"""TensorFlow -> Imported: read or freeze, pre-flight, static shapes, conversion with constant folding, and the check."""
+"""TensorFlow -> Imported: read or freeze, pre-flight, static shapes, conversion with folding, and the check."""
 
 from __future__ import annotations
 
@@ -33,22 +33,20 @@ def load_with_tensorflow(
     return _imported(path, frozen(path), shapes, samples, check)
 
 
-def _imported(
-    path: Path, data: bytes, shapes: Shapes, samples: dict[str, np.ndarray] | None, check: bool
-) -> Imported:
+def _imported(path: Path, data: bytes, shapes: Shapes, samples: dict[str, np.ndarray] | None, check: bool) -> Imported:
     import dataclasses
 
     from ..check import check_import
     from ..imported import Imported
     from .convert import GraphConverter
-    from .interpret import needed_for
+    from .graph import needed_for
     from .preflight import check_operators
     from .read import parse_graph_def
     from .reference import NumpyReference, TensorFlowReference, has_tensorflow, used_placeholders
     from .shapes import static_inputs
 
     graph = parse_graph_def(data, path)
-    needed = needed_for(graph, graph.outputs)
+    needed = needed_for(graph.operations, graph.outputs)
     check_operators(path, graph, needed)
     inputs = static_inputs(path, used_placeholders(needed), shapes)
     converter = GraphConverter(path, graph)

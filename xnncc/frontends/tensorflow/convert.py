@@ -18,13 +18,12 @@ from tvm.relax import Expr
 from ...errors import BadModel, UnsupportedModel
 from ...ir.plan import TensorInfo
 from ..network import NetworkBuilder, dtype_of, shape_of
-from .graph import BrokenGraph, Graph, Operation, inlined, sorted_operations
-from .interpret import needed_for
+from .graph import CONTROL_FLOW, BrokenGraph, Graph, Operation, inlined, needed_for, sorted_operations
 from .meanings import MEANINGS, compute
-from .node import Made, Node, TensorList
+from .node import Made, Node
 from .operators import CONVERTERS
-from .preflight import CONTROL_FLOW
 from .refused import Refused
+from .tensor_list import TensorList
 from .tensors import MAX_ELEMENTS, SUPPORTED_DTYPES, array_of
 
 # What TVM and numpy raise about operands that do not fit; a subclass of RuntimeError is TVM's own.
@@ -60,7 +59,7 @@ class GraphConverter:
         """
         scope: Scope = {i.name: self._build.input(i.name, i.shape, i.dtype) for i in inputs}
         try:
-            self._run(needed_for(self._graph, self._graph.outputs), scope)
+            self._run(needed_for(self._graph.operations, self._graph.outputs), scope)
         except BrokenGraph as broken:
             raise BadModel(f"{self._path}", f"{broken}", "The file is damaged; freeze the model again.") from None
         if self.problems:
@@ -153,7 +152,7 @@ class GraphConverter:
         body, results = inlined(Operation(prefix, operation.kind, arguments), function)
         scope: Scope = dict(zip(arguments, values, strict=True))
         before = len(self.problems)
-        self._run(sorted_operations(body, arguments), scope)
+        self._run(needed_for(sorted_operations(body, arguments), results.values()), scope)
         if len(self.problems) > before:
             inner = self.problems[before:]
             del self.problems[before:]
@@ -191,8 +190,8 @@ def _is_foldable(operation: Operation, values: list[Any]) -> bool:
     return values[0].size * size <= SMALL_BYTES or size < 2 * values[0].itemsize
 
 
-def _checked(array: np.ndarray) -> np.ndarray:
-    if str(array.dtype) not in SUPPORTED_DTYPES:
+def _checked(array: Any) -> Any:
+    if isinstance(array, np.ndarray) and str(array.dtype) not in SUPPORTED_DTYPES:
         raise Refused(f"its constant result has dtype {array.dtype}", f"Supported: {', '.join(SUPPORTED_DTYPES)}.")
     return array
 

@@ -41,8 +41,9 @@ def frozen(path: Path) -> bytes:
 
 
 def _frozen_folder(path: Path) -> bytes:
-    import tensorflow as tf
+    import tensorflow as tf  # type: ignore[import-untyped]
 
+    tf.get_logger().setLevel("ERROR")  # it advises authors of training code
     try:
         loaded = tf.saved_model.load(str(path))  # kept: a signature does not own its variables
     except (AttributeError, ValueError, TypeError, KeyError):
@@ -57,9 +58,10 @@ def _frozen_folder(path: Path) -> bytes:
 
 
 def _frozen_keras(path: Path) -> bytes:
-    import keras
-    import tensorflow as tf
+    import keras  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    import tensorflow as tf  # type: ignore[import-untyped]
 
+    tf.get_logger().setLevel("ERROR")
     model = keras.models.load_model(str(path), compile=False)
     specs = [tf.TensorSpec([*x.shape], x.dtype, name=x.name.split(":")[0]) for x in model.inputs]
 
@@ -78,43 +80,44 @@ def _named(outputs: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _frozen_function(function: Any, names: Mapping[str, int]) -> bytes:
-    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # type: ignore[import-untyped]
 
     constant = convert_variables_to_constants_v2(function, lower_control_flow=False)
     graph = constant.graph.as_graph_def()
-    return _with_names(graph, {name: constant.outputs[position].name for name, position in names.items()})
+    found = {name: constant.outputs[position] for name, position in names.items()}
+    return _with_names(graph, {name: (t.name, t.dtype.as_datatype_enum) for name, t in found.items()})
 
 
-def _with_names(graph: Any, outputs: Mapping[str, str]) -> bytes:
-    """Return the graph with an Identity of each output's own name where that is free."""
-    taken = {node.name for node in graph.node}
-    kinds = {node.name: node for node in graph.node}
-    for name, tensor in outputs.items():
-        node = tensor.removesuffix(":0")
-        if name in taken or kinds.get(node) is None:
-            continue
-        extra = graph.node.add(name=name, op="Identity", input=[node])
-        if "T" in kinds[node].attr:
-            extra.attr["T"].CopyFrom(kinds[node].attr["T"])
-        else:
-            extra.attr["T"].type = 1
-    return graph.SerializeToString(deterministic=True)
+def _with_names(graph: Any, outputs: Mapping[str, tuple[str, int]]) -> bytes:
+    """Return what ``outputs`` (name -> tensor, DataType) need, with an Identity of each name where that is free."""
+    from tensorflow.python.framework.graph_util_impl import extract_sub_graph  # type: ignore[import-untyped]
+
+    nodes = {node.name: node for node in graph.node}
+    kept = set()
+    for name, (tensor, dtype) in outputs.items():
+        if name not in nodes:
+            extra = graph.node.add(name=name, op="Identity", input=[tensor])
+            extra.attr["T"].type = dtype
+            kept.add(name)
+    wanted = [name if name in kept else tensor.split(":")[0] for name, (tensor, _) in outputs.items()]
+    return extract_sub_graph(graph, sorted(set(wanted))).SerializeToString(deterministic=True)
 
 
 def _frozen_as_version_1(path: Path) -> bytes:
     """Freeze through a session, then let Grappler put functions in place of their calls."""
-    import tensorflow as tf
-    from tensorflow.core.protobuf import config_pb2
-    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_from_session_graph
-    from tensorflow.python.grappler import tf_optimizer
+    import tensorflow as tf  # type: ignore[import-untyped]
+    from tensorflow.core.protobuf import config_pb2  # type: ignore[import-untyped]
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_from_session_graph  # type: ignore[import-untyped]
+    from tensorflow.python.grappler import tf_optimizer  # type: ignore[import-untyped]
 
     v1 = tf.compat.v1
     with v1.Session(graph=tf.Graph()) as session:
         meta = v1.saved_model.load(session, [v1.saved_model.tag_constants.SERVING], str(path))
         if SIGNATURE not in meta.signature_def:
             raise UnsupportedModel(f"{path}", f"it has no signature '{SIGNATURE}'", "Export it for serving.")
-        outputs = {name: info.name for name, info in sorted(meta.signature_def[SIGNATURE].outputs.items())}
-        nodes = sorted({tensor.split(":")[0] for tensor in outputs.values()})
+        infos = sorted(meta.signature_def[SIGNATURE].outputs.items())
+        outputs = {name: (info.name, info.dtype) for name, info in infos}
+        nodes = sorted({tensor.split(":")[0] for tensor, _ in outputs.values()})
         graph = session.graph.as_graph_def(add_shapes=True)
         constant = convert_variables_to_constants_from_session_graph(session, graph, nodes)
         imported = tf.Graph()

@@ -6,7 +6,7 @@ Tensors are named as TensorFlow does, without the index of a first output: ``con
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from .tensors import dtype_name
 
 # Nodes that nobody reads and that are still no output of the network.
 _SILENT = frozenset({"NoOp", "Const", "Assert", "Placeholder", "SaveV2", "RestoreV2", "MergeSummary"})
+CONTROL_FLOW = frozenset({"While", "StatelessWhile", "If", "StatelessIf"})  # they call functions of the library
 # Operators whose outputs have several names: within functions a tensor is called ``node:name:number``.
 _OUTPUT_NAMES = {
     "FusedBatchNorm": ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"),
@@ -23,6 +24,17 @@ _OUTPUT_NAMES = {
     "TopKV2": ("values", "indices"),
     "TopK": ("values", "indices"),
 }
+# What an attribute must be, wherever it stands; others may be anything.
+_ATTRIBUTE_TYPES: dict[str, type] = {
+    **dict.fromkeys(("strides", "ksize", "dilations", "explicit_paddings", "squeeze_dims", "_output_shapes"), list),
+    **dict.fromkeys(("padding", "data_format", "mode", "dtype", "DstT", "output_type", "out_type", "equation", "f",
+                     "cond", "body", "then_branch", "else_branch"), str),
+    **dict.fromkeys(("keep_dims", "transpose_a", "transpose_b", "adj_x", "adj_y", "exclusive", "reverse",
+                     "align_corners", "half_pixel_centers", "is_training", "narrow_range"), bool),
+    **dict.fromkeys(("axis", "num_split", "block_size", "num_bits", "batch_dims", "begin_mask", "end_mask",
+                     "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), int),
+    **dict.fromkeys(("epsilon", "alpha", "min", "max"), float),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,7 +72,10 @@ class Function:
 
 @dataclass(frozen=True)
 class Graph:
-    """Operations sorted by dependence; ``outputs``: the nodes whose results nobody reads, in file order."""
+    """Operations sorted by dependence; ``outputs``: the nodes whose results nobody reads, in file order.
+
+    Nodes that depend on no input are none: freezing leaves readers of variables behind.
+    """
 
     operations: tuple[Operation, ...]
     outputs: tuple[str, ...]
@@ -81,7 +96,11 @@ def graph_of(proto: Any) -> Graph:
     functions = {f.signature.name: _function(f) for f in proto.library.function}
     ordered = sorted_operations(operations)
     read = Counter(node_of(name) for operation in operations for name in operation.inputs)
-    outputs = [o.name for o in operations if not read[o.name] and o.kind not in _SILENT]
+    varying: set[str] = set()
+    for operation in ordered:
+        if operation.kind == "Placeholder" or any(node_of(name) in varying for name in operation.inputs):
+            varying.add(operation.name)
+    outputs = [o.name for o in operations if o.name in varying and not read[o.name] and o.kind not in _SILENT]
     return Graph(tuple(ordered), tuple(outputs), functions)
 
 
@@ -98,7 +117,22 @@ def _operation(node: Any) -> Operation:
         raise BrokenGraph("a name in it is not text (UTF-8)") from None
     if not name or not kind:
         raise BrokenGraph(f"a node has no {'name' if not name else f'operator: {name!r}'}")
-    return Operation(name, kind, tuple(_tensor(text) for text in inputs if not text.startswith("^")), attributes)
+    return _checked(
+        Operation(name, kind, tuple(_tensor(text) for text in inputs if not text.startswith("^")), attributes)
+    )
+
+
+def _checked(operation: Operation) -> Operation:
+    """Return the operation; attributes of another type, as damaged files have them, are refused."""
+    for key, value in operation.attributes.items():
+        wanted = _ATTRIBUTE_TYPES.get(key)
+        numbers = key in ("strides", "ksize", "dilations", "explicit_paddings", "squeeze_dims")
+        right = wanted is None or type(value) is wanted
+        if not right or (numbers and any(type(item) is not int for item in value)):
+            raise BrokenGraph(f"{operation.label}: attribute '{key}' is {value!r:.40}, of another type than it has")
+    if operation.kind == "Const" and not hasattr(operation.attr("value"), "tensor_shape"):
+        raise BrokenGraph(f"{operation.label} has no value")
+    return operation
 
 
 def _tensor(text: str) -> str:
@@ -184,6 +218,17 @@ def _visit(start: Operation, known: dict[str, Operation], done: set[str], result
         open_names.add(node)
 
 
+def needed_for(operations: Sequence[Operation], tensors: Iterable[str]) -> list[Operation]:
+    """Return those of sorted ``operations`` that ``tensors`` depend on, in order."""
+    wanted = {node_of(name) for name in tensors}
+    needed = []
+    for operation in reversed(operations):
+        if operation.name in wanted:
+            needed.append(operation)
+            wanted.update(node_of(name) for name in operation.inputs)
+    return needed[::-1]
+
+
 def _function(proto: Any) -> Function:
     """Return a function with the tensors of its body named as in a graph."""
     signature = proto.signature
@@ -193,7 +238,7 @@ def _function(proto: Any) -> Function:
     for node in proto.node_def:
         inputs = tuple(_inner(text, kinds, parameters) for text in node.input if not text.startswith("^"))
         attributes = {key: attribute_value(value) for key, value in node.attr.items()}
-        body.append(Operation(node.name, node.op, inputs, attributes))
+        body.append(_checked(Operation(node.name, node.op, inputs, attributes)))
     results = tuple(_inner(proto.ret.get(arg.name, ""), kinds, parameters) for arg in signature.output_arg)
     return Function(signature.name, parameters, tuple(body), results)
 

@@ -36,8 +36,6 @@ def _truncated_division(a: Array, b: Array) -> Array:
 
 
 _UNARY: dict[str, Callable[[Array], Any]] = {
-    "Identity": lambda x: x, "StopGradient": lambda x: x, "Snapshot": lambda x: x, "PreventGradient": lambda x: x,
-    "CheckNumerics": lambda x: x, "PlaceholderWithDefault": lambda x: x, "EnsureShape": lambda x: x,
     "Abs": np.abs, "Neg": np.negative, "Square": np.square, "Sqrt": np.sqrt, "Rsqrt": lambda x: 1 / np.sqrt(x),
     "Exp": np.exp, "Expm1": np.expm1, "Log": np.log, "Log1p": np.log1p, "Floor": np.floor, "Ceil": np.ceil,
     "Round": np.round, "Rint": np.rint, "Sign": np.sign, "Reciprocal": lambda x: 1 / x, "Inv": lambda x: 1 / x,
@@ -76,6 +74,12 @@ def _binary(function: Callable[[Array, Array], Any]) -> Callable[..., Any]:
 for _kind, _two in _BINARY.items():
     if _kind != "BiasAdd":
         meaning(_kind)(_binary(_two))
+
+
+@meaning("Identity", "StopGradient", "Snapshot", "PreventGradient", "CheckNumerics", "PlaceholderWithDefault",
+         "EnsureShape")  # fmt: skip
+def identity(o: Operation, x: Any) -> Any:
+    return x
 
 
 @meaning("BiasAdd")

@@ -127,7 +127,7 @@ def tile(o: Operation, x: Array, repeats: Array) -> Array:
 
 @meaning("BroadcastTo")
 def broadcast_to(o: Operation, x: Array, shape: Array) -> Array:
-    return np.broadcast_to(x, sized(shape)).copy()
+    return np.broadcast_to(x, sized(shape.tolist())).copy()
 
 
 @meaning("Gather")
@@ -179,7 +179,8 @@ def rank(o: Operation, x: Array) -> Array:
 
 @meaning("Fill")
 def fill(o: Operation, shape: Array, value: Array) -> Array:
-    return np.full(sized(shape), value)
+    full: Array = np.full(sized(shape.tolist()), value)
+    return full
 
 
 @meaning("Range")
@@ -187,7 +188,7 @@ def range_(o: Operation, start: Array, limit: Array, delta: Array) -> Array:
     if delta == 0:
         raise Refused("its step is 0")
     sized([max(0, int(np.ceil((float(limit) - float(start)) / float(delta))))])
-    return np.arange(start, limit, delta, dtype=start.dtype)
+    return np.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
 
 
 @meaning("LinSpace")

@@ -51,9 +51,8 @@ def _views(
     x: Array, kernel: tuple[int, int], strides: tuple[int, int], dilations: tuple[int, int]
 ) -> Iterator[tuple[tuple[int, int], Array]]:
     """Yield each position in the kernel with what all windows of NHWC ``x`` see there."""
-    outs = [
-        (size - (k - 1) * d - 1) // s + 1 for size, k, s, d in zip(x.shape[1:3], kernel, strides, dilations, strict=True)
-    ]
+    sizes = zip(x.shape[1:3], kernel, strides, dilations, strict=True)
+    outs = [(size - (k - 1) * d - 1) // s + 1 for size, k, s, d in sizes]
     for i, j in itertools.product(range(kernel[0]), range(kernel[1])):
         top, left = i * dilations[0], j * dilations[1]
         rows = slice(top, top + (outs[0] - 1) * strides[0] + 1, strides[0])

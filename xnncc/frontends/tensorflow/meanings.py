@@ -13,6 +13,7 @@ import numpy as np
 
 from .graph import Operation
 from .refused import Refused
+from .tensor_list import TensorList
 from .tensors import MAX_ELEMENTS
 
 Array: TypeAlias = np.ndarray
@@ -38,7 +39,7 @@ def meaning(*kinds: str) -> Callable[[Meaning], Meaning]:
     return register
 
 
-def compute(operation: Operation, inputs: Sequence[Array]) -> list[Array]:
+def compute(operation: Operation, inputs: Sequence[Any]) -> list[Any]:
     """Return the outputs of one operation.
 
     Raises:
@@ -53,7 +54,8 @@ def compute(operation: Operation, inputs: Sequence[Array]) -> list[Array]:
         raise Refused("it needs more memory than there is") from None
     except (ValueError, TypeError, IndexError, ArithmeticError, AttributeError, KeyError) as error:
         raise Refused(f"its result cannot be computed ({type(error).__name__}: {error})") from error
-    return [np.asarray(r) for r in (results if isinstance(results, tuple | list) else [results])]
+    every = results if isinstance(results, tuple | list) else [results]
+    return [r if isinstance(r, TensorList) else np.asarray(r) for r in every]
 
 
 def sized(shape: Sequence[int]) -> tuple[int, ...]:

@@ -14,14 +14,7 @@ from ...ir.transposed import transposed_name
 from ..network import NetworkBuilder, constant, dtype_of, shape_of
 from .graph import Operation
 from .refused import Refused
-
-
-@dataclass(frozen=True)
-class TensorList:
-    """What TensorArrays and TensorLists hold at import: one value for each element, None where nothing was written."""
-
-    items: tuple[Any, ...]
-
+from .tensor_list import TensorList
 
 Value: TypeAlias = "np.ndarray | Expr | TensorList"  # a constant, a tensor computed at run time, or a list of them
 

@@ -55,7 +55,8 @@ def batch_to_space(n: Node) -> Expr:
     order = [m]
     for i in range(m):
         order += [m + 1 + i, i]
-    moved = R.permute_dims(n.reshaped(n.expr(0), [*block, batch, *shape[1:]]), [*order, *range(2 * m + 1, m + len(shape))])
+    order += range(2 * m + 1, m + len(shape))
+    moved = R.permute_dims(n.reshaped(n.expr(0), [*block, batch, *shape[1:]]), order)
     large = [size * b for size, b in zip(shape[1:], block, strict=False)]
     x = n.emit(n.reshaped(moved, [batch, *large, *shape[m + 1 :]]))
     return _cropped(x, [(int(b), int(a)) for b, a in crops])

@@ -1,4 +1,4 @@
-"""Convolutions and batch norm. Images become NCHW for the convolution and go back; ``CancelTransposes`` joins chains."""
+"""Convolutions and batch norm. Images become NCHW for a convolution and go back; ``CancelTransposes`` joins chains."""
 
 from __future__ import annotations
 

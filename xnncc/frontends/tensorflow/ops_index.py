@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,8 @@ def strided_slice(n: Node) -> Expr:
     if len({len(part) for part in given}) != 1:
         raise Refused("begin, end and strides have different lengths")
     index = strided_index(n.operation, *given)
-    picked, shape = [], []
+    picked: list[range] = []
+    shape: list[int] = []
     for entry in _spelled_out(index, n.rank()):
         if entry is None:
             shape.append(1)
@@ -128,7 +130,7 @@ def gather(n: Node) -> Expr:
         raise Refused(f"its indices are out of range for dimension {axis} of size {shape[axis]}")
     result = [*shape[:axis], *positions.shape, *shape[axis + 1 :]]
     flat = positions.reshape(-1).tolist()
-    steps = {b - a for a, b in zip(flat, flat[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(flat)}
     if len(steps) <= 1 and min(steps, default=1) > 0:
         step = min(steps, default=1)
         picked = [range(size) for size in shape]

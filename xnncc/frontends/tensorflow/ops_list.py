@@ -9,13 +9,12 @@ from tvm import relax
 from tvm.relax import Expr, TupleGetItem
 
 from ..network import shape_of
-from .node import Node, TensorList
+from .node import Node
 from .refused import Refused
 from .registry import converter
+from .tensor_list import MAX_ITEMS, TensorList
 
 R = relax.op
-
-MAX_ITEMS = 4096
 
 
 def _list(n: Node, index: int = 0) -> TensorList:

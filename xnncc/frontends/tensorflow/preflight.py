@@ -9,17 +9,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...errors import UnsupportedModel
-from .graph import Graph, Operation, node_of
+from .graph import CONTROL_FLOW, Graph, Operation, needed_for, node_of, sorted_operations
 from .meanings import MEANINGS
 from .operators import CONVERTERS
 
-CONTROL_FLOW = frozenset({"While", "StatelessWhile", "If", "StatelessIf"})  # converted by convert.py itself
 STATIC = frozenset({"Const", "Shape", "ShapeN", "Size", "Rank"})  # constants once all shapes are static
 _OLD_LOOPS = frozenset({"Enter", "Exit", "Merge", "Switch", "NextIteration", "LoopCond", "RefEnter", "RefSwitch"})
 _VARIABLES = frozenset({"VarHandleOp", "ReadVariableOp", "Variable", "VariableV2", "AssignVariableOp", "Assign"})
 _HINTS = (
-    (_OLD_LOOPS, "loops and branches of this old form cannot be read: freeze with lower_control_flow=False, or give "
-                 "the SavedModel"),
+    (_OLD_LOOPS, "loops and branches of this old form cannot be read: freeze with lower_control_flow=False"),
     (_VARIABLES, "the graph is not frozen: give the SavedModel, or turn its variables into constants"),
     ({"RandomUniform", "RandomStandardNormal"}, "this is a training graph: freeze it for inference"),
     ({"ParseExample", "ParseExampleV2", "DecodeJpeg", "DecodePng", "DecodeRaw"},
@@ -60,7 +58,8 @@ def _unsupported(graph: Graph, operations: list[Operation], constants: set[str],
                 function = graph.functions.get(str(operation.attr(key)))
                 if function is not None and function.name not in seen:
                     seen.add(function.name)
-                    found += _unsupported(graph, list(function.body), set(), seen)
+                    ordered = sorted_operations(function.body, function.parameters)
+                    found += _unsupported(graph, needed_for(ordered, function.results), set(), seen)
         elif operation.kind not in CONVERTERS:
             found.append(operation)
     return found

@@ -92,7 +92,7 @@ class TensorFlowReference:
 
     def _open(self) -> Any:
         if self._session is None:
-            import tensorflow as tf
+            import tensorflow as tf  # type: ignore[import-untyped]
 
             v1, definition = tf.compat.v1, tf.compat.v1.GraphDef()
             definition.ParseFromString(self._data)
@@ -114,8 +114,9 @@ def _full(name: str) -> str:
 
 
 def has_tensorflow() -> bool:
-    """Return whether TensorFlow can be imported here; does not import it."""
-    return find_spec("tensorflow") is not None
+    """Return whether TensorFlow can be imported here; does not import it. A mere folder of that name does not count."""
+    spec = find_spec("tensorflow")
+    return spec is not None and spec.origin is not None
 
 
 def tensorflow_version() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 _PACKAGE = "xnncc.tensorflow"  # not "tensorflow": the real messages may live in the same process
 _SCALARS = {"bytes": 12, "string": 9, "int64": 3, "int32": 5, "uint32": 13, "uint64": 4, "float": 2, "double": 1,

@@ -23,17 +23,21 @@ def load_tflite(
 
     from ..check import check_import
     from ..imported import Imported
+    from ..tie_states import tie_states
     from .convert import GraphConverter
     from .preflight import check_model, check_shapes
     from .read import read_tflite
     from .reference import TfliteReference
+    from .state import NEXT
 
     model = read_tflite(path)
     check_model(path, model)
     converter = GraphConverter(path, model)
     mod = converter.convert()
     check_shapes(converter.inputs, shapes)
-    runtime = TfliteReference(model, converter.inputs, converter.outputs, converter.planar_tensors())
+    runtime = TfliteReference(
+        model, converter.inputs, converter.outputs, converter.planar_tensors(), converter.variables
+    )
     imported = Imported(
         mod=mod,
         inputs=converter.inputs,
@@ -43,4 +47,6 @@ def load_tflite(
         runtime=runtime,
         warnings=(*converter.warnings, *runtime.warnings),
     )
-    return dataclasses.replace(imported, check=check_import(imported, samples)) if check else imported
+    if check:
+        imported = dataclasses.replace(imported, check=check_import(imported, samples))
+    return tie_states(imported, [f"{v.name}:{v.name}{NEXT}" for v in converter.variables if v.is_kept])

@@ -1,7 +1,8 @@
 """The operator loop: every TFLite tensor becomes a constant or a ``Flow`` that carries the tensor's name.
 
 Goes on after an operator that cannot be converted (what depends on it is skipped), so one run names every problem.
-Operators of constants are computed now. Variables become inputs ``<variable>`` and outputs ``<variable>:next``.
+Operators of constants are computed now. Variables become inputs ``<variable>`` and outputs ``<variable>:next``: the
+difference from their start where that is exact, so that zero begins them and the runtime can keep them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relax
 from tvm.relax import Expr
 
 from ...errors import BadModel, UnsupportedModel
@@ -25,7 +27,6 @@ from .operators import CONVERTERS, INTEGER, MOVERS
 from .state import NEXT, Variable, variable_names, variables_of
 
 MAX_ELEMENTS = 2**28
-MAX_FOLDED_BYTES = 2**30  # of one operator of constants
 # What TVM and numpy raise about operands that do not fit; a subclass of RuntimeError is TVM's own.
 MISFITS = (ValueError, TypeError, RuntimeError, IndexError, ArithmeticError, AssertionError, KeyError)
 RANDOM = frozenset({"RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "MULTINOMIAL"})
@@ -49,6 +50,7 @@ class GraphConverter:
         self._variables: dict[str, Value | _Skipped] = {}
         self.problems: list[str] = []
         self.warnings: list[str] = []
+        self.variables: tuple[Variable, ...] = ()
         self.inputs: tuple[TensorInfo, ...] = ()
         self.outputs: tuple[TensorInfo, ...] = ()
         self._flows: dict[str, Flow] = {}
@@ -93,12 +95,13 @@ class GraphConverter:
             raise BadModel(f"{self._path}", f"variable {error} is read and never initialised", _AGAIN) from None
         except MISFITS as error:
             raise BadModel(f"{self._path}", f"its variables cannot be initialised ({error})", _AGAIN) from None
-        if variables:
-            names = ", ".join(f"'{v.name}' (starts as {_words(v.start)})" for v in variables)
+        handed = ", ".join(f"'{v.name}' (starts as {_words(v.start)})" for v in variables if not v.is_kept)
+        if handed:
             self.warnings.append(
-                f"the network keeps state: each variable is an input and an output '<variable>{NEXT}', "
-                f"to be handed back by the caller: {names}"
+                f"the network keeps state that does not begin at zero: each variable is an input and an output "
+                f"'<variable>{NEXT}', to be handed back by the caller: {handed}"
             )
+        self.variables = variables
         return variables
 
     def _open_inputs(self, variables: tuple[Variable, ...]) -> None:
@@ -110,7 +113,10 @@ class GraphConverter:
                 raise BadModel(f"{self._path}", f"{names.count(name)} inputs are called '{name}'", _AGAIN)
         flows = [Flow(self._build.input(i.name, i.shape, i.dtype)) for i in infos]
         self._values.update(zip(self._graph.inputs, flows, strict=False))
-        self._variables = dict(zip((v.name for v in variables), flows[len(self._graph.inputs) :], strict=True))
+        for variable, flow in zip(variables, flows[len(self._graph.inputs) :], strict=True):
+            if variable.offset is not None:
+                flow = Flow(self._build.emit(relax.op.add(flow.expr, self._build.constant(variable.offset))))
+            self._variables[variable.name] = flow
         self.inputs = tuple(infos)
 
     def _results(self, variables: tuple[Variable, ...]) -> list[tuple[str, Value]]:
@@ -118,12 +124,20 @@ class GraphConverter:
         for index in self._graph.outputs:
             name = self._graph.tensors[index].name
             found.append((name, self._value(index, "the graph's output")))
-        found += [(v.name + NEXT, self._variables[v.name]) for v in variables]
+        found += [(v.name + NEXT, self._kept(v)) for v in variables]
         names = [name for name, _ in found]
         for name in names:
             if not name or names.count(name) > 1:
                 raise BadModel(f"{self._path}", f"{names.count(name)} outputs are called '{name}'", _AGAIN)
         return found
+
+    def _kept(self, variable: Variable) -> Any:
+        """Return a variable's new value as the runtime keeps it."""
+        value: Any = self._variables[variable.name]
+        if variable.offset is None:
+            return value
+        expr = self._build.constant(value) if isinstance(value, np.ndarray) else value.logical(self._build)
+        return Flow(self._build.emit(relax.op.subtract(expr, self._build.constant(variable.offset))))
 
     def _value(self, index: int, reader: str) -> Value | _Skipped | None:
         if index < 0:
@@ -179,6 +193,7 @@ class GraphConverter:
             if op.kind == "SHAPE" or op.kind == "RANK":
                 return [_shape_of(op.kind, values[0], tensors[0])]
             if all(value is None or isinstance(value, np.ndarray) for value in values) and op.kind not in RANDOM:
+                _check_growth(op.kind, values)
                 return list(run_operator(self._graph, op, values))  # type: ignore[arg-type]
             node = Op(self._graph, op, values, self._build, self._warn)
             result = self._converter(node)(node)
@@ -222,6 +237,24 @@ class GraphConverter:
 
 
 _AGAIN = "The file is damaged; convert the model again."
+
+
+def _check_growth(kind: str, values: list[Any]) -> None:
+    """Refuse an operator of constants whose operands, not its result's shape, ask for endless memory."""
+    with np.errstate(all="ignore"):
+        sizes = [np.abs(np.asarray(value, "float64")).reshape(-1) for value in values if value is not None]
+    if kind in ("PAD", "PADV2", "MIRROR_PAD", "SPACE_TO_BATCH_ND"):
+        wanted = math.prod(size + 2.0 * float(sizes[1].max(initial=0)) for size in values[0].shape)
+    elif kind in ("TILE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"):
+        wanted = values[0].size * float(np.prod(sizes[1]))
+    elif kind == "RANGE":
+        wanted = float((sizes[0].max() + sizes[1].max()) / max(sizes[2].min(), 1e-30))
+    elif kind == "ONE_HOT":
+        wanted = values[0].size * float(sizes[1].max())
+    else:
+        return
+    if not wanted <= MAX_ELEMENTS:
+        raise Refused(f"its result would have {wanted:.3g} elements, at most {MAX_ELEMENTS} are built")
 
 
 def label_of(graph: Graph, op: Operator) -> str:

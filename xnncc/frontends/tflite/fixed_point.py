@@ -102,6 +102,16 @@ def quantise(real: np.ndarray, tensor: Tensor) -> np.ndarray:
     return np.clip(np.nan_to_num(rounded) + q.zero_point[0], low, high).astype(tensor.dtype)
 
 
+def rescaled_by_reals(x: np.ndarray, source: Tensor, out: Tensor) -> np.ndarray:
+    """Return stored numbers of ``source`` as ``out`` stores them, scaled in float32 as LiteRT's CONCATENATION does."""
+    if quantisation_of(source).equals(out.quantisation):
+        return x
+    scale = np.float32(scale_of(source)) * (np.float32(1) / np.float32(scale_of(out)))
+    ratio = x.astype("float32") * scale - np.float32(zero_of(source)) * scale
+    rounded = np.copysign(np.floor(np.abs(ratio) + np.float32(0.5)), ratio) + zero_of(out)
+    return np.clip(rounded, *limits(out.dtype)).astype(out.dtype)
+
+
 def dequantise(x: np.ndarray, tensor: Tensor) -> np.ndarray:
     """Return the real numbers that ``x`` stands for; float32."""
     q = quantisation_of(tensor)

@@ -18,6 +18,7 @@ from .fixed_point import (
     multipliers,
     quantisation_of,
     quantise,
+    rescaled_by_reals,
     scale_of,
     scaled,
     zero_of,
@@ -27,7 +28,7 @@ from .windows import linear_taps_10bit
 
 
 def _or_real(quantised: Evaluator, fallback: dict[str, Evaluator] = real.EVALUATORS) -> Evaluator:
-    return lambda s: (quantised if s.outputs[0].is_quantised and s.source().is_quantised else fallback[s.op.kind])(s)
+    return lambda s: (quantised if s.outputs[0].is_quantised else fallback[s.op.kind])(s)
 
 
 def _centred(s: Step, index: int) -> Array:
@@ -119,7 +120,8 @@ def _rescaled(s: Step, index: int) -> Array:
 
 
 def _concatenate(s: Step) -> Array:
-    joined = np.concatenate([_rescaled(s, i) for i in range(len(s.x))], axis=s.option("axis"))
+    parts = [rescaled_by_reals(x, s.source(i), s.outputs[0]) for i, x in enumerate(s.x)]
+    joined = np.concatenate(parts, axis=s.option("axis"))
     return np.clip(joined, *activation_range(real.activation_of(s), s.outputs[0]))
 
 

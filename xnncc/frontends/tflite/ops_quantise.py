@@ -7,7 +7,16 @@ from tvm import relax, te, tirx
 from tvm.relax import Expr
 
 from ..network import constant
-from .fixed_point import activation_range, limits, multipliers, quantisation_of, scale_of, scaled, zero_of
+from .fixed_point import (
+    activation_range,
+    limits,
+    multipliers,
+    quantisation_of,
+    rescaled_by_reals,
+    scale_of,
+    scaled,
+    zero_of,
+)
 from .flow import TO_NHWC, Flow
 from .integer_kernels import i64
 from .interpret import run_operator
@@ -26,9 +35,8 @@ def requantise(n: Op) -> Flow:
     """From one scale to another; from real numbers, ``quantise_reals``."""
     if not n.tensor().is_quantised:
         return quantise_reals(n)
-    low, _ = limits(n.dtype())
     if n.dtype() in ("int8", "uint8"):
-        numbers = np.arange(low, low + 256, dtype="int64") - zero_of(n.tensor())
+        numbers = _all_numbers(n).astype("int64") - zero_of(n.tensor())
         by = multipliers(np.array([scale_of(n.tensor()) / scale_of(n.out())]))
         bounds = limits(n.out().dtype)
         return _looked_up(n, np.clip(scaled(numbers, by) + zero_of(n.out()), *bounds).astype(n.out().dtype))
@@ -86,18 +94,22 @@ def tabled(n: Op) -> Flow:
     """The function of all 256 stored numbers, as the interpreter computes it, becomes a table."""
     if n.dtype() not in ("int8", "uint8"):
         raise Refused(f"it is not supported on quantised {n.dtype()}", "Supported: int8 and uint8.")
-    low, _ = limits(n.dtype())
-    numbers = np.arange(low, low + 256).astype(n.dtype())
-    return _looked_up(n, run_operator(n.graph, n.op, [numbers])[0])
+    return _looked_up(n, run_operator(n.graph, n.op, [_all_numbers(n)])[0])
 
 
-def _looked_up(n: Op, table: np.ndarray) -> Flow:
-    low, _ = limits(n.dtype())
-    x = n.planar() if n.is_planar() else n.expr()
+def _all_numbers(n: Op, index: int = 0) -> np.ndarray:
+    """Return the 256 numbers that an 8-bit operand can hold."""
+    low, high = limits(n.dtype(index))
+    return np.arange(low, high + 1).astype(n.dtype(index))
+
+
+def _looked_up(n: Op, table: np.ndarray, operand: int = 0) -> Flow:
+    low, _ = limits(n.dtype(operand))
+    x = n.planar(operand) if n.is_planar(operand) else n.expr(operand)
     index = n.emit(R.astype(x, "int32"))
     if low:
         index = n.emit(R.add(index, constant(np.asarray(-low, "int32"))))
-    return Flow(n.emit(R.take(constant(table), index, 0, mode="clip")), n.is_planar())
+    return Flow(n.emit(R.take(constant(table), index, 0, mode="clip")), n.is_planar(operand))
 
 
 @integer_converter("CONCATENATION")
@@ -115,10 +127,10 @@ def concatenate(n: Op) -> Flow:
 
 
 def _in_output_scale(n: Op, index: int, is_planar: bool) -> Expr:
-    if quantisation_of(n.tensor(index)).equals(n.out().quantisation):
+    source = n.tensor(index)
+    if quantisation_of(source).equals(n.out().quantisation):
         return n.planar(index) if is_planar else n.expr(index)
-    by = multipliers(np.array([scale_of(n.tensor(index)) / scale_of(n.out())]))
-    part = Flow(n.emit(rescale(n, index, by)), n.is_planar(index))
+    part = _looked_up(n, rescaled_by_reals(_all_numbers(n, index), source, n.out()), index)
     return part.planar(n.build) if is_planar else part.logical(n.build)
 
 

@@ -16,7 +16,7 @@ from ...ir.plan import TensorInfo
 from .flow import TO_NCHW
 from .interpret import Interpreter
 from .model import Model
-from .state import NEXT
+from .state import NEXT, Variable
 
 Feeds = dict[str, np.ndarray]
 
@@ -30,7 +30,9 @@ class TfliteReference:
         inputs: tuple[TensorInfo, ...],
         outputs: tuple[TensorInfo, ...],
         planar: frozenset[str],
+        variables: tuple[Variable, ...] = (),
     ) -> None:
+        self._offsets = {v.name: v.offset for v in variables if v.offset is not None}
         self._model, self._inputs, self._outputs, self._planar = model, inputs, outputs, planar
         self._has_state = any(op.kind == "VAR_HANDLE" for op in model.main.operators)
         self._litert = None if self._has_state else _open_litert(model)
@@ -64,9 +66,15 @@ class TfliteReference:
     def _interpreted(self, feeds: Feeds, names: Iterable[str]) -> tuple[list[np.ndarray], Feeds, Feeds]:
         interpreter = Interpreter(self._model)
         graph_inputs = {self._model.main.tensors[i].name for i in self._model.main.inputs}
-        interpreter.state = {name: value for name, value in feeds.items() if name not in graph_inputs}
+        given = {name: value for name, value in feeds.items() if name not in graph_inputs}
+        interpreter.state = {
+            name: value + self._offsets.get(name, value.dtype.type(0)) for name, value in given.items()
+        }
         outputs, kept = interpreter.run(feeds, names)
-        return outputs, interpreter.state, kept
+        after = {
+            name: value - self._offsets.get(name, value.dtype.type(0)) for name, value in interpreter.state.items()
+        }
+        return outputs, after, kept
 
 
 class _LiteRt:

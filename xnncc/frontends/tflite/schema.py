@@ -83,6 +83,7 @@ OPTIONS: dict[str, tuple[int, Fields]] = {
     "PACK": (59, _fields("values_count:int32", "axis:int32")),
     "UNPACK": (64, _fields("num:int32", "axis:int32")),
     "GATHER": (23, _fields("axis:int32", "batch_dims:int32")),
+    "ARG_MAX": (40, _fields("output_type:int8")), "ARG_MIN": (57, _fields("output_type:int8")),
     "LEAKY_RELU": (75, _fields("alpha:float32")),
     "MIRROR_PAD": (77, _fields("mode:int8")),
     "SPACE_TO_DEPTH": (19, _fields("block_size:int32")), "DEPTH_TO_SPACE": (94, _fields("block_size:int32")),

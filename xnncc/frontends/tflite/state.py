@@ -21,6 +21,17 @@ class Variable:
     dtype: str
     start: np.ndarray
 
+    @property
+    def is_kept(self) -> bool:
+        """Return whether the runtime can keep it: its states begin at zero, so they hold the difference from
+        ``start``, which is exact for integers (modulo their size) and where ``start`` is zero."""
+        return self.start.dtype.kind in "iu" or not self.start.any()
+
+    @property
+    def offset(self) -> np.ndarray | None:
+        """Return what the kept number lacks, None when nothing."""
+        return self.start if self.is_kept and self.start.any() else None
+
 
 def variables_of(model: Model) -> tuple[Variable, ...]:
     """Return the variables in the order in which the main graph opens them.

@@ -27,6 +27,11 @@
  *   xnnrt_close. A package in memory whose address is not a multiple of 64 works, but its weights are copied at open.
  * - What some kernels read instead of stored weights (transformed 3x3 kernels) is made at open, in memory from malloc.
  *
+ * STATE
+ * - A network built with `xnncc build --state h:hn` keeps h between runs: it is neither an input nor an output of the
+ *   net, begins at zero, and what a run computes for hn is h in the next. xnnrt_reset makes all states zero again.
+ *   A run that fails leaves the states as they were. Their memory (twice their size) comes from malloc at open.
+ *
  * THREADS
  * - A net has a pool of options.threads threads: the one that calls xnnrt_run and threads - 1 workers that are started
  *   by open and joined by close. More threads than cores are never started: they would only make a network slower.
@@ -172,11 +177,16 @@ XNNRT_API int xnnrt_find_output(const xnnrt_net *net, const char *name);
  * thread-specific value), KERNEL_FAILED, SCRATCH_TOO_SMALL. */
 XNNRT_API xnnrt_status xnnrt_run(xnnrt_net *net, const void *const *inputs, void *const *outputs);
 
+/* Make every state zero, as after open; a network without states has nothing to do.
+ * Returns XNNRT_OK, BAD_ARGUMENT (a null net), BUSY. */
+XNNRT_API xnnrt_status xnnrt_reset(xnnrt_net *net);
+
 /* Number of operators that one inference runs, in order; 0 for a null net. */
 XNNRT_API int32_t xnnrt_op_count(const xnnrt_net *net);
 
 /* Run operators first <= i < last only; 0 <= first <= last <= xnnrt_op_count(net). Running all of them in order, in any
- * number of steps, with the same pointers and no other use of the arena in between, is one xnnrt_run.
+ * number of steps, with the same pointers and no other use of the arena in between, is one xnnrt_run. The states move on
+ * with the last operator.
  * Returns what xnnrt_run returns. */
 XNNRT_API xnnrt_status xnnrt_run_ops(xnnrt_net *net, const void *const *inputs, void *const *outputs, int32_t first,
                                      int32_t last);

@@ -23,8 +23,11 @@ xnnrt_status xnnrt_input_info(const xnnrt_net *net, int index, xnnrt_tensor *ten
     return describe(net, 0, xnnrt_input_count(net), index, tensor);
 }
 
+/* Index of the first output among all tensors: behind the inputs and the states. */
+static int first_output(const xnnrt_net *net) { return net == NULL ? 0 : net->package.input_count + net->package.state_count; }
+
 xnnrt_status xnnrt_output_info(const xnnrt_net *net, int index, xnnrt_tensor *tensor) {
-    return describe(net, xnnrt_input_count(net), xnnrt_output_count(net), index, tensor);
+    return describe(net, first_output(net), xnnrt_output_count(net), index, tensor);
 }
 
 static int find(const xnnrt_net *net, int first, int count, const char *name) {
@@ -45,5 +48,5 @@ static int find(const xnnrt_net *net, int first, int count, const char *name) {
 int xnnrt_find_input(const xnnrt_net *net, const char *name) { return find(net, 0, xnnrt_input_count(net), name); }
 
 int xnnrt_find_output(const xnnrt_net *net, const char *name) {
-    return find(net, xnnrt_input_count(net), xnnrt_output_count(net), name);
+    return find(net, first_output(net), xnnrt_output_count(net), name);
 }

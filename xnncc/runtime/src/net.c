@@ -70,6 +70,32 @@ static xnnrt_status prepare_arena(xnnrt_net *net, const xnnrt_options *options) 
     return XNNRT_OK;
 }
 
+/* Tensors that the graph takes: inputs and outputs of the caller, and both sides of every state. */
+static size_t tensor_count(const xnnrt_package *package) {
+    return (size_t)package->input_count + (size_t)package->output_count + 2 * (size_t)package->state_count;
+}
+
+/* Memory of the states, twice: a run reads one half and writes the other. */
+static xnnrt_status prepare_state(xnnrt_net *net) {
+    if (net->package.state_bytes == 0) {
+        return XNNRT_OK;
+    }
+    net->state = xnnrt_allocate(2 * net->package.state_bytes);
+    XNNRT_REQUIRE(net->state != NULL, XNNRT_NO_MEMORY);
+    memset(net->state, 0, 2 * net->package.state_bytes);
+    return XNNRT_OK;
+}
+
+xnnrt_status xnnrt_reset(xnnrt_net *net) {
+    XNNRT_REQUIRE(net != NULL, XNNRT_BAD_ARGUMENT);
+    XNNRT_REQUIRE(__atomic_exchange_n(&net->running, 1, __ATOMIC_ACQUIRE) == 0, XNNRT_BUSY);
+    if (net->state != NULL) {
+        memset(net->state, 0, 2 * net->package.state_bytes);
+    }
+    __atomic_store_n(&net->running, 0, __ATOMIC_RELEASE);
+    return XNNRT_OK;
+}
+
 /* Let the graph turn the weights into what the kernels read: once, now, so that the package stays small. */
 static xnnrt_status prepare_weights(xnnrt_net *net) {
     if (net->package.prepared_bytes == 0) {
@@ -77,8 +103,7 @@ static xnnrt_status prepare_weights(xnnrt_net *net) {
     }
     net->prepared = xnnrt_allocate(net->package.prepared_bytes);
     XNNRT_REQUIRE(net->prepared != NULL, XNNRT_NO_MEMORY);
-    int last = net->package.input_count + net->package.output_count;
-    net->io[last] = (int64_t)((uint64_t)(uintptr_t)net->prepared - (uint64_t)(uintptr_t)net->arena);
+    net->io[tensor_count(&net->package)] = (int64_t)((uint64_t)(uintptr_t)net->prepared - (uint64_t)(uintptr_t)net->arena);
     xnnrt_thread *before = xnnrt_this_thread();
     XNNRT_REQUIRE(xnnrt_set_this_thread(&net->pool.thread[0]), XNNRT_NO_MEMORY);
     int32_t result = net->graph(net->weights, net->prepared, NULL, -2, 0);
@@ -100,9 +125,10 @@ static xnnrt_status prepare(xnnrt_net *net, const void *bytes, size_t size, cons
         XNNRT_REQUIRE(net->own_weights != NULL, XNNRT_NO_MEMORY);
         net->weights = memcpy(net->own_weights, net->weights, net->package.weights_bytes);
     }
-    size_t tensors = (size_t)(net->package.input_count + net->package.output_count);
-    net->io = xnnrt_allocate(sizeof(int64_t) * (tensors + 1));
+    net->io = xnnrt_allocate(sizeof(int64_t) * (tensor_count(&net->package) + 1));
     XNNRT_REQUIRE(net->io != NULL, XNNRT_NO_MEMORY);
+    status = prepare_state(net);
+    XNNRT_REQUIRE(status == XNNRT_OK, status);
     status = prepare_arena(net, options);
     XNNRT_REQUIRE(status == XNNRT_OK, status);
     net->has_key = xnnrt_key_retain();
@@ -177,5 +203,6 @@ void xnnrt_close(xnnrt_net *net) {
     xnnrt_release(net->own_arena);
     xnnrt_release(net->own_weights);
     xnnrt_release(net->prepared);
+    xnnrt_release(net->state);
     xnnrt_release(net);
 }

@@ -12,7 +12,9 @@ struct xnnrt_net {
     const uint8_t *weights; /* 64-byte aligned */
     uint8_t *arena;         /* 64-byte aligned: planned buffers, then the scratch of each thread */
     uint8_t *prepared;      /* what the graph made of the weights at open, or null */
-    int64_t *io;            /* [input_count + output_count + 1]: the last one is prepared */
+    int64_t *io;            /* [tensors of the package + 1]: the last one is prepared */
+    uint8_t *state;         /* all states before a run, then all states after it, or the other way round; or null */
+    int state_turn;         /* 0 or 1: which half is the one before */
     int running;            /* 1 while a thread is inside xnnrt_run */
     int has_key;
     xnnrt_pool pool;

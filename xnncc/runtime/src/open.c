@@ -17,10 +17,14 @@ enum { ENTRY_BYTES = 40, ENTRY_KIND = 0, ENTRY_ENCODING = 4, ENTRY_FLAGS = 8, EN
 enum { ENTRY_STORED = 24, ENTRY_DECODED = 32, FLAG_REQUIRED = 1, ENCODING_RAW = 0 };
 #define KIND_META 0x4154454Du /* "META" */
 #define KIND_WGHT 0x54484757u /* "WGHT" */
+#define KIND_STAT 0x54415453u /* "STAT" */
+enum { META, WGHT, STAT, KNOWN_KINDS };
 /* Section 5: META. */
 enum { META_BYTES = 48, META_ARENA = 0, META_SCRATCH = 8, META_OPS = 16, META_INPUTS = 20, META_OUTPUTS = 24 };
 enum { META_STRINGS = 28, META_MODEL = 32, META_TARGET = 36, META_PREPARED = 40 };
 enum { TENSOR_BYTES = 80, TENSOR_NAME = 0, TENSOR_DTYPE = 4, TENSOR_RANK = 8, TENSOR_RESERVED = 12, TENSOR_DIMS = 16 };
+/* Section 6.1: STAT. */
+enum { STAT_BYTES = 4 };
 /* Section 8: limits. */
 enum { MAX_SECTIONS = 64, MAX_TENSORS = 1024, MAX_STRINGS = 1 << 20 };
 #define MAX_BYTES ((uint64_t)1 << 40)
@@ -36,6 +40,11 @@ static int all_zero(const uint8_t *p, size_t bytes) {
         p++, bytes--;
     }
     return bytes == 0;
+}
+
+/* Section 4: which of the known kinds; KNOWN_KINDS = none of them. */
+static int known_kind(uint32_t kind) {
+    return kind == KIND_META ? META : kind == KIND_WGHT ? WGHT : kind == KIND_STAT ? STAT : KNOWN_KINDS;
 }
 
 /* Section 7: bytes of an element by dtype code; 0 = no such code. */
@@ -63,10 +72,11 @@ static xnnrt_status check_header(const xnnrt_crc *crc, const uint8_t *bytes, siz
 }
 
 /* Sections 3 and 4: one entry, whose contents begin right after `end` (which moves on), and what this runtime needs of
- * it: *found is set to the entry if it is META or WGHT. */
+ * it: *found is set to the entry if its kind is known. */
 static xnnrt_status check_entry(const uint8_t *entry, const uint8_t *bytes, size_t size, size_t *end,
-                                const uint8_t *found[2]) {
-    uint32_t kind = read_u32(entry + ENTRY_KIND), encoding = read_u32(entry + ENTRY_ENCODING);
+                                const uint8_t *found[KNOWN_KINDS]) {
+    uint32_t encoding = read_u32(entry + ENTRY_ENCODING);
+    int kind = known_kind(read_u32(entry + ENTRY_KIND));
     uint64_t offset = read_u64(entry + ENTRY_OFFSET), stored = read_u64(entry + ENTRY_STORED);
     uint64_t decoded = read_u64(entry + ENTRY_DECODED);
     XNNRT_REQUIRE((read_u32(entry + ENTRY_FLAGS) & ~(uint32_t)FLAG_REQUIRED) == 0, XNNRT_MALFORMED);
@@ -74,10 +84,10 @@ static xnnrt_status check_entry(const uint8_t *entry, const uint8_t *bytes, size
     XNNRT_REQUIRE(all_zero(bytes + *end, (size_t)offset - *end), XNNRT_MALFORMED);
     XNNRT_REQUIRE(decoded <= MAX_BYTES && (encoding != ENCODING_RAW || decoded == stored), XNNRT_MALFORMED);
     *end = (size_t)(offset + stored);
-    if (kind == KIND_META || kind == KIND_WGHT) {
+    if (kind != KNOWN_KINDS) {
         XNNRT_REQUIRE(encoding == ENCODING_RAW, XNNRT_UNKNOWN_ENCODING);
-        XNNRT_REQUIRE(found[kind == KIND_WGHT] == NULL, XNNRT_MALFORMED);
-        found[kind == KIND_WGHT] = entry;
+        XNNRT_REQUIRE(found[kind] == NULL, XNNRT_MALFORMED);
+        found[kind] = entry;
     } else {
         XNNRT_REQUIRE((read_u32(entry + ENTRY_FLAGS) & FLAG_REQUIRED) == 0, XNNRT_UNKNOWN_SECTION);
     }
@@ -86,17 +96,17 @@ static xnnrt_status check_entry(const uint8_t *entry, const uint8_t *bytes, size
 
 /* Sections 3 and 4: the whole table, then the CRC of every section. */
 static xnnrt_status check_sections(const xnnrt_crc *crc, const uint8_t *bytes, size_t size, xnnrt_check check,
-                                   const uint8_t *found[2]) {
+                                   const uint8_t *found[KNOWN_KINDS]) {
     uint32_t sections = read_u32(bytes + HEADER_SECTIONS);
     size_t end = HEADER_BYTES + sections * (size_t)ENTRY_BYTES;
     for (uint32_t i = 0; i < sections; i++) {
         xnnrt_status status = check_entry(bytes + HEADER_BYTES + i * (size_t)ENTRY_BYTES, bytes, size, &end, found);
         XNNRT_REQUIRE(status == XNNRT_OK, status);
     }
-    XNNRT_REQUIRE(end == size && found[0] != NULL && found[1] != NULL, XNNRT_MALFORMED);
+    XNNRT_REQUIRE(end == size && found[META] != NULL && found[WGHT] != NULL, XNNRT_MALFORMED);
     for (uint32_t i = 0; i < sections; i++) {
         const uint8_t *entry = bytes + HEADER_BYTES + i * (size_t)ENTRY_BYTES;
-        if (check == XNNRT_CHECK_ALL || entry != found[1]) {
+        if (check == XNNRT_CHECK_ALL || entry != found[WGHT]) {
             uint32_t value = xnnrt_crc_update(crc, 0, bytes + (size_t)read_u64(entry + ENTRY_OFFSET),
                                               (size_t)read_u64(entry + ENTRY_STORED));
             XNNRT_REQUIRE(value == read_u32(entry + ENTRY_CRC), XNNRT_CORRUPT);
@@ -203,12 +213,36 @@ static xnnrt_status check_meta(xnnrt_package *package, const uint8_t *meta, size
     package->op_count = (int32_t)ops;
     package->input_count = (int32_t)inputs;
     package->output_count = (int32_t)outputs;
+    package->state_count = 0;
+    package->state_bytes = 0;
+    return XNNRT_OK;
+}
+
+/* Section 6.1: the last `count` inputs and outputs are states, in pairs of the same type and shape. */
+static xnnrt_status check_states(xnnrt_package *package, const uint8_t *data, size_t bytes) {
+    XNNRT_REQUIRE(bytes == STAT_BYTES, XNNRT_MALFORMED);
+    uint32_t count = read_u32(data), inputs = (uint32_t)package->input_count, outputs = (uint32_t)package->output_count;
+    XNNRT_REQUIRE(count > 0 && count <= inputs && count <= outputs, XNNRT_MALFORMED);
+    for (uint32_t i = 0; i < count; i++) {
+        xnnrt_tensor tensor;
+        const uint8_t *input = package->records + (inputs - count + i) * (size_t)TENSOR_BYTES;
+        const uint8_t *output = package->records + (inputs + outputs - count + i) * (size_t)TENSOR_BYTES;
+        for (int at = TENSOR_DTYPE; at < TENSOR_BYTES; at += 4) { /* not memcmp: it becomes bcmp, not in every libc */
+            XNNRT_REQUIRE(read_u32(input + at) == read_u32(output + at), XNNRT_MALFORMED);
+        }
+        xnnrt_read_tensor(package, (int)(inputs - count + i), &tensor);
+        XNNRT_REQUIRE(tensor.bytes <= SIZE_MAX / 8 - package->state_bytes, XNNRT_TOO_LARGE);
+        package->state_bytes += xnnrt_align(tensor.bytes);
+    }
+    package->state_count = (int32_t)count;
+    package->input_count -= package->state_count;
+    package->output_count -= package->state_count;
     return XNNRT_OK;
 }
 
 /* Section 9 gives the order of these checks. */
 xnnrt_status xnnrt_check_package(xnnrt_package *package, const uint8_t *bytes, size_t size, xnnrt_check check) {
-    const uint8_t *found[2] = {NULL, NULL}; /* table entries of META and WGHT */
+    const uint8_t *found[KNOWN_KINDS] = {NULL, NULL, NULL}; /* table entries */
     xnnrt_crc crc;
     XNNRT_REQUIRE(size <= SIZE_MAX / 2, XNNRT_BAD_ARGUMENT);
     xnnrt_crc_init(&crc);
@@ -217,10 +251,15 @@ xnnrt_status xnnrt_check_package(xnnrt_package *package, const uint8_t *bytes, s
     status = check_sections(&crc, bytes, size, check, found);
     XNNRT_REQUIRE(status == XNNRT_OK, status);
     package->build_id = (int64_t)read_u64(bytes + HEADER_BUILD_ID);
-    package->weights = bytes + (size_t)read_u64(found[1] + ENTRY_OFFSET);
-    package->weights_bytes = (size_t)read_u64(found[1] + ENTRY_STORED);
-    return check_meta(package, bytes + (size_t)read_u64(found[0] + ENTRY_OFFSET),
-                      (size_t)read_u64(found[0] + ENTRY_STORED));
+    package->weights = bytes + (size_t)read_u64(found[WGHT] + ENTRY_OFFSET);
+    package->weights_bytes = (size_t)read_u64(found[WGHT] + ENTRY_STORED);
+    status = check_meta(package, bytes + (size_t)read_u64(found[META] + ENTRY_OFFSET),
+                        (size_t)read_u64(found[META] + ENTRY_STORED));
+    if (status != XNNRT_OK || found[STAT] == NULL) {
+        return status;
+    }
+    return check_states(package, bytes + (size_t)read_u64(found[STAT] + ENTRY_OFFSET),
+                        (size_t)read_u64(found[STAT] + ENTRY_STORED));
 }
 
 void xnnrt_read_tensor(const xnnrt_package *package, int index, xnnrt_tensor *tensor) {

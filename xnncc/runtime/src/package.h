@@ -6,7 +6,7 @@
 #include "xnnrt.h"
 
 typedef struct {
-    const uint8_t *records; /* input_count + output_count tensor records (section 5.2), in place */
+    const uint8_t *records; /* tensor records (section 5.2), in place: inputs, states, outputs, states after a run */
     const char *strings;    /* NUL-terminated names (section 5.3), in place */
     const uint8_t *weights; /* the weights blob (section 6), in place: aligned only as far as the package is */
     size_t weights_bytes;
@@ -17,6 +17,8 @@ typedef struct {
     int32_t op_count;
     int32_t input_count;
     int32_t output_count;
+    int32_t state_count; /* pairs of an input and an output that the runtime keeps; not among the counts above */
+    size_t state_bytes;  /* of all states once, each a multiple of 64 */
 } xnnrt_package;
 
 /* Which bytes xnnrt_check_package compares with their CRC. */
@@ -27,7 +29,7 @@ typedef enum { XNNRT_CHECK_ALL, XNNRT_CHECK_ALL_BUT_WEIGHTS } xnnrt_check;
 XNNRT_HIDDEN xnnrt_status xnnrt_check_package(xnnrt_package *package, const uint8_t *bytes, size_t size,
                                               xnnrt_check check);
 
-/* Describe tensor `index` [0, input_count + output_count) of a checked package: inputs first, then outputs. */
+/* Describe tensor `index` [0, input_count + output_count + 2 state_count) of a checked package, in the order of records. */
 XNNRT_HIDDEN void xnnrt_read_tensor(const xnnrt_package *package, int index, xnnrt_tensor *tensor);
 
 /* Bytes of one element of that tensor: 1, 2, 4 or 8. */

@@ -13,17 +13,35 @@ static xnnrt_status place_tensor(xnnrt_net *net, int index, const void *tensor) 
     return XNNRT_OK;
 }
 
+/* The states: one half of their memory is read, the other is written. */
+static void place_states(xnnrt_net *net) {
+    int count = net->package.state_count, input = net->package.input_count;
+    int output = input + count + net->package.output_count;
+    size_t before = net->state_turn == 0 ? 0 : net->package.state_bytes, after = net->package.state_bytes - before;
+    for (int i = 0; i < count; i++) {
+        xnnrt_tensor tensor;
+        xnnrt_read_tensor(&net->package, input + i, &tensor);
+        uint64_t base = (uint64_t)(uintptr_t)net->state - (uint64_t)(uintptr_t)net->arena;
+        net->io[input + i] = (int64_t)(base + before);
+        net->io[output + i] = (int64_t)(base + after);
+        before += xnnrt_align(tensor.bytes);
+        after += xnnrt_align(tensor.bytes);
+    }
+}
+
 static xnnrt_status place_tensors(xnnrt_net *net, const void *const *inputs, void *const *outputs) {
     int input_count = net->package.input_count, output_count = net->package.output_count;
+    int first_output = input_count + net->package.state_count;
     XNNRT_REQUIRE((inputs != NULL || input_count == 0) && (outputs != NULL || output_count == 0), XNNRT_BAD_ARGUMENT);
     for (int i = 0; i < input_count; i++) {
         xnnrt_status status = place_tensor(net, i, inputs[i]);
         XNNRT_REQUIRE(status == XNNRT_OK, status);
     }
     for (int i = 0; i < output_count; i++) {
-        xnnrt_status status = place_tensor(net, input_count + i, outputs[i]);
+        xnnrt_status status = place_tensor(net, first_output + i, outputs[i]);
         XNNRT_REQUIRE(status == XNNRT_OK, status);
     }
+    place_states(net);
     return XNNRT_OK;
 }
 
@@ -39,6 +57,7 @@ static xnnrt_status run_alone(xnnrt_net *net, const void *const *inputs, void *c
     xnnrt_unbind(&affinity);
     xnnrt_set_this_thread(before);
     if (result == 0) {
+        net->state_turn ^= first < last && last == net->package.op_count;
         return XNNRT_OK;
     }
     return xnnrt_workspace_recover(&net->pool) ? XNNRT_SCRATCH_TOO_SMALL : XNNRT_KERNEL_FAILED;
