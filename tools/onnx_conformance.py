@@ -22,9 +22,9 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
 from onnx_cases import PASS, REFUSED, WRONG, Outcome, all_cases, run_case
 
+ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "docs" / "onnx-conformance.json"
 SUMMARY = ROOT / "docs" / "onnx-conformance.md"
 TIMEOUT_S = 1200  # of wall time: a shared machine may stand still for minutes

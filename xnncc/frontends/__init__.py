@@ -67,7 +67,8 @@ def _loader_of(path: Path) -> Callable[..., Imported]:
     if not path.exists():
         raise BadModel(f"{path}", "no such file", "Check the path of the model.")
     if (path / "saved_model.pb").is_file():
-        return getattr(import_module(".tensorflow", __package__), "load_with_tensorflow")
+        loader: Callable[..., Imported] = import_module(".tensorflow", __package__).load_with_tensorflow
+        return loader
     if path.is_dir():
         raise BadModel(f"{path}", "this is a folder, not a model file", f"Give a file: {supported_suffixes()}.")
     entry = LOADERS.get(path.suffix.lower())

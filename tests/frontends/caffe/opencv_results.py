@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from caffe_files import save
-from cases import CASES, Case
+from caffe_cases import CASES, Case
 
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "tests" / "data" / "caffe" / "opencv.npz"

@@ -6,7 +6,7 @@ import importlib.util
 
 import numpy as np
 import pytest
-from cases import CASES
+from caffe_cases import CASES
 from opencv_results import RESULTS, results
 
 from xnncc.frontends.caffe.formulas import FORMULAS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cases import CASES, REFUSED
+from shared_cases import CASES, REFUSED
 from relax_running import run_compiled
 
 from xnncc.errors import UnsupportedModel

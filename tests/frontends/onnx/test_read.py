@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from cases import CASES, REFUSED
+from shared_cases import CASES, REFUSED
 from onnx_models import const, one_node, random, save
 
 from xnncc.errors import BadModel, UnsupportedModel, XnnccError

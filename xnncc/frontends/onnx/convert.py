@@ -60,6 +60,10 @@ class GraphConverter:
             UnsupportedModel: names every node that cannot be converted, and why.
             BadModel: the graph is no graph: a tensor nobody computes, or two nodes that compute the same one.
         """
+        for info in inputs:
+            if 0 in info.shape:
+                why = f"input '{info.name}' is {list(info.shape)} and has no elements"
+                raise UnsupportedModel(f"{self._path}", why, "Every dimension must be at least 1.")
         scope: Scope = {i.name: self._build.input(i.name, i.shape, i.dtype) for i in inputs}
         outputs = self._run(self._graph, scope)
         if self.problems:
@@ -203,6 +207,10 @@ _AGAIN = "The file is damaged or not sorted; export it again."
 
 
 def _check_size(value: Expr) -> None:
+    if not isinstance(value.ty, relax.TensorType):
+        return
+    if math.prod(shape_of(value)) == 0:
+        raise Refused(f"its result {list(shape_of(value))} has no elements")
     if math.prod(shape_of(value)) > MAX_ELEMENTS:
         raise Refused(f"its result {list(shape_of(value))} has more than {MAX_ELEMENTS} elements")
 

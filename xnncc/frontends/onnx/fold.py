@@ -99,6 +99,9 @@ def evaluate(proto: onnx.NodeProto, values: list[Any], opset: int) -> list[np.nd
     """
     if proto.op_type == "Constant":
         return [constant_of(proto)]
+    axes = next((list(a.ints) for a in proto.attribute if a.name == "axes"), None)
+    if proto.op_type == "Unsqueeze" and axes is not None:  # onnx 1.23.2 has no reference for axes as an attribute
+        return [_unsqueezed(values[0], axes)]
     if proto.op_type in _SIZED_BY_INPUT:
         shape = values[_SIZED_BY_INPUT[proto.op_type]]
         if np.prod(np.asarray(shape, "float64")) * 8 > MAX_BYTES:
@@ -113,6 +116,13 @@ def evaluate(proto: onnx.NodeProto, values: list[Any], opset: int) -> list[np.nd
     except Exception as error:  # the reference operators raise whatever numpy raises; all of it means: a bad node
         raise Refused(f"its constant result cannot be computed ({type(error).__name__}: {error})") from error
     return [_checked(proto, result) for result in results]
+
+
+def _unsqueezed(array: np.ndarray, axes: list[int]) -> np.ndarray:
+    try:
+        return np.expand_dims(array, tuple(axes))
+    except ValueError as error:
+        raise Refused(f"axes {axes} do not fit {list(array.shape)} ({error})") from error
 
 
 def _checked(proto: onnx.NodeProto, result: Any) -> np.ndarray:

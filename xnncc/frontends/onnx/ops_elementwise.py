@@ -209,7 +209,10 @@ def _cast(n: Node, dtype: str) -> Expr:
         return n.expr(0)
     if dtype == "bool":
         return R.not_equal(n.expr(0), n.scalar(0))
-    return R.astype(n.expr(0), dtype)
+    x = n.expr(0)
+    if (n.dtype(), dtype) == ("float64", "float16"):  # no target has an instruction for it, and the runtime no helper
+        x = R.astype(x, "float32")
+    return R.astype(x, dtype)
 
 
 @converter("Clip")

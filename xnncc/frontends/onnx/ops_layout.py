@@ -93,6 +93,8 @@ def split(n: Node) -> list[Expr]:
     sizes = given or [min(each, shape[axis] - each * i) for i in range(parts)]
     if sum(sizes) != shape[axis] or len(sizes) != count or min(sizes) < 0:
         raise Refused(f"sizes {sizes} do not cut dimension {axis} of {list(shape)} into {count} parts")
+    if 0 in sizes:
+        raise Refused(f"sizes {sizes}: a part has no elements")
     if count == 1:
         return [n.expr(0)]
     parts_of = n.emit(R.split(n.expr(0), [int(end) for end in np.cumsum(sizes)[:-1]], axis))

@@ -86,6 +86,9 @@ def _axis_maps(n: Node, axes: list[int], coordinates: str, policy: str) -> list[
     for i, axis in enumerate(axes):
         scale = float(ratios[i]) if sizes else float(scales[i])
         out = sizes[i] if sizes else _scaled(shape[axis], scale)
+        if coordinates == "align_corners" and not sizes and abs(out - scale * shape[axis]) > 1e-3:
+            why = f"align_corners with {shape[axis]} elements times {scale:g}, which is no whole number"
+            raise Refused(f"{why}: the standard and onnxruntime disagree there", "Export with sizes, not scales.")
         if not 1 <= out <= MAX_OUT or scale <= 0:
             raise Refused(f"dimension {axis} of {list(shape)} would become {out}")
         maps[axis] = AxisMap(shape[axis], out, scale, coordinates, (float(roi[0][i]), float(roi[1][i])))

@@ -8,7 +8,7 @@ import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
-from ..network import shape_of
+from ..network import dtype_of, shape_of
 from .node import Node, Refused
 from .registry import converter
 from .shapes import numpy_dtype
@@ -33,7 +33,7 @@ def _transformed(n: Node, x: Expr, points: int, onesided: bool, inverse: bool) -
         raise Refused(f"a transform of {points} points is not supported", f"Supported: up to {MAX_POINTS}.")
     if length < samples:
         x = n.emit(R.strided_slice(x, [1], [0], [length], [1]))
-    cos, sin = (m.astype(n.dtype()) for m in _matrices(points, bins, inverse, length))
+    cos, sin = (m.astype(dtype_of(x)) for m in _matrices(points, bins, inverse, length))
     # One product over [samples, parts] with interleaved columns: real = re cos - im sin, imaginary = re sin + im cos.
     real_in = np.stack([cos, sin], axis=-1).reshape(length, bins * 2)
     imaginary_in = np.stack([-sin, cos], axis=-1).reshape(length, bins * 2)
