@@ -18,8 +18,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from caffe_files import save
 from caffe_cases import CASES, Case
+from caffe_files import save
 
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "tests" / "data" / "caffe" / "opencv.npz"

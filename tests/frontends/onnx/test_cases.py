@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from shared_cases import CASES, REFUSED
 from relax_running import run_compiled
+from shared_cases import CASES, REFUSED
 
 from xnncc.errors import UnsupportedModel
 from xnncc.frontends.check import relative_error

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from shared_cases import CASES, REFUSED
 from onnx_models import const, one_node, random, save
+from shared_cases import CASES, REFUSED
 
 from xnncc.errors import BadModel, UnsupportedModel, XnnccError
 from xnncc.frontends import load_model
