@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ..registering import registrar
 from .net import Layer
 
 Array: TypeAlias = np.ndarray
@@ -18,19 +19,4 @@ Formula: TypeAlias = "Callable[[Layer, list[Array]], Array | Sequence[Array]]"
 
 FORMULAS: dict[str, Formula] = {}
 
-
-def formula(*types: str) -> Callable[[Formula], Formula]:
-    """Register a function for types of layers.
-
-    Raises:
-        ValueError: a type has a formula already.
-    """
-
-    def register(function: Formula) -> Formula:
-        for name in types:
-            if name in FORMULAS:
-                raise ValueError(f"layer type '{name}' has two formulas")
-            FORMULAS[name] = function
-        return function
-
-    return register
+formula = registrar(FORMULAS, "layer type {} has two formulas")  # for types of layers

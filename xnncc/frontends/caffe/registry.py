@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from ..registering import registrar
+
 if TYPE_CHECKING:
     import numpy as np
     from tvm.relax import Expr
@@ -16,19 +18,4 @@ if TYPE_CHECKING:
 
 CONVERTERS: dict[str, Converter] = {}
 
-
-def converter(*types: str) -> Callable[[Converter], Converter]:
-    """Register a function for types of layers.
-
-    Raises:
-        ValueError: a type has a converter already.
-    """
-
-    def register(function: Converter) -> Converter:
-        for name in types:
-            if name in CONVERTERS:
-                raise ValueError(f"layer type '{name}' has two converters")
-            CONVERTERS[name] = function
-        return function
-
-    return register
+converter = registrar(CONVERTERS, "layer type {} has two converters")  # for types of layers

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..registering import registrar
 from .graph import Operation
 from .refused import Refused
 from .tensor_list import TensorList
@@ -21,22 +22,8 @@ Meaning: TypeAlias = Callable[..., Any]
 
 MEANINGS: dict[str, Meaning] = {}
 
-
-def meaning(*kinds: str) -> Callable[[Meaning], Meaning]:
-    """Register a function ``(operation, *inputs) -> array or tuple of arrays`` for operators.
-
-    Raises:
-        ValueError: an operator has a meaning already.
-    """
-
-    def register(function: Meaning) -> Meaning:
-        for kind in kinds:
-            if kind in MEANINGS:
-                raise ValueError(f"operator '{kind}' has two meanings")
-            MEANINGS[kind] = function
-        return function
-
-    return register
+# For functions ``(operation, *inputs) -> array or tuple of arrays``.
+meaning = registrar(MEANINGS, "operator {} has two meanings")
 
 
 def compute(operation: Operation, inputs: Sequence[Any]) -> list[Any]:

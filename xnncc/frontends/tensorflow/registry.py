@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from ..registering import registrar
+
 if TYPE_CHECKING:
     import numpy as np
     from tvm.relax import Expr
@@ -16,19 +18,4 @@ if TYPE_CHECKING:
 
 CONVERTERS: dict[str, Converter] = {}
 
-
-def converter(*operators: str) -> Callable[[Converter], Converter]:
-    """Register a function for operators.
-
-    Raises:
-        ValueError: an operator has a converter already.
-    """
-
-    def register(function: Converter) -> Converter:
-        for name in operators:
-            if name in CONVERTERS:
-                raise ValueError(f"operator '{name}' has two converters")
-            CONVERTERS[name] = function
-        return function
-
-    return register
+converter = registrar(CONVERTERS, "operator {} has two converters")
