@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bench_models import write
 from command_line import Ended, command, xnncc
 from small_network import small_network
 
@@ -182,7 +183,7 @@ def test_full_disk(tmp_path: Path, tiny_disk: Path) -> None:
 
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
-    model = small_network(tmp_path / "small.onnx")
+    model = write("mobilenet_v2", tmp_path)  # takes three seconds or more
     child = subprocess.Popen(
         command("build", model, "--target", "host", "--no-verify"),
         cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
@@ -192,7 +193,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     _, stderr = child.communicate(timeout=60)
     assert child.returncode == 130, stderr
     assert "Traceback" not in stderr
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["small.onnx"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [model.name]
 
 
 # ------------------------------------------------------------------------------------------------ artefacts

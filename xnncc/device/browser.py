@@ -95,8 +95,8 @@ def _check_patience(what: str, server: PageServer, browser: Browser, waited_s: f
     """Raise DeviceError when there is nothing to wait for any more."""
     if (ended := browser.ended()) is not None:
         raise DeviceError(what, ended, "Try it by hand, or install it again: apt-get install chromium")
-    if not server.was_asked and waited_s > _START_S:
-        raise DeviceError(what, f"the browser did not open the page within {waited_s:.0f} s", _OTHERWISE)
+    if not server.has_begun and waited_s > _START_S:  # not opened, or crashed before its script could say so
+        raise DeviceError(what, f"the page did not begin within {waited_s:.0f} s", _OTHERWISE)
     if waited_s > _RUN_S:
         raise DeviceError(what, f"the page did not answer within {waited_s:.0f} s", _OTHERWISE)
 

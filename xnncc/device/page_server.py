@@ -32,7 +32,7 @@ class PageServer:
 
     def __init__(self, files: Mapping[str, bytes | Path], posts: tuple[str, ...]) -> None:
         self.heard: queue.Queue[tuple[str, bytes]] = queue.Queue()
-        self.was_asked = False
+        self.has_begun = False  # the page's own script runs, so that its end will be heard
         self._files, self._posts, self._word = files, posts, secrets.token_hex(16)
         page = self
 
@@ -79,8 +79,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Send a named file."""
         page, name = self.server_page, self.server_page.named(self.path)
-        page.was_asked = page.was_asked or name is not None
         if name == "alive":
+            page.has_begun = True
             self._wait_for_the_end()
             return
         data = page.content(name) if name is not None else None
