@@ -17,7 +17,7 @@ import tvm
 from tvm import relax, tirx
 
 from xnncc import pack
-from xnncc.codegen.emit import Emitted, KernelNote, Names, emit
+from xnncc.codegen.emit import Emitted, KernelNote, Names, Scheduled, emit
 from xnncc.codegen.link import link_library
 from xnncc.ir.plan import Region
 from xnncc.kernels.packing import reference_unpack
@@ -79,7 +79,8 @@ def emit_network(mod: tvm.IRModule, target: Target, folder: Path, jobs: int = 1)
             kernels[var.name_hint], notes[var.name_hint] = done.func, KernelNote(done.rule, done.reason)
     kernels = dict(sorted(kernels.items()))
     names = Names(graph.sources, graph.packed, {})
-    return graph, emit(graph.mod["main"], kernels, notes, names, target.tvm_target(), SYMBOL, folder, jobs)
+    network = Scheduled(graph.mod["main"], kernels, notes, names)
+    return graph, emit([network], target.tvm_target(), SYMBOL, folder, jobs)
 
 
 def compile_and_run(mod: tvm.IRModule, *inputs: np.ndarray, lanes: int = 8, threads: int = 1) -> Network:

@@ -19,7 +19,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ir": {"errors", "target"},
     "inputs": {"errors", "ir"},
     **dict.fromkeys(STAGES, BASE),
-    "pack": {"errors"},
+    "frontends": BASE | {"pack"},  # .xq: what pack wrote is a model file again
+    "pack": {"errors", "ir"},  # of ir only the dataclass of coded weights
     "schedule": BASE | {"kernels"},  # a rule knows the kernels that it tiles
     "transform": BASE | {"kernels"},  # the layout planner emits them
     "device": BASE | STAGES,
@@ -27,11 +28,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tune": BASE | STAGES | {"device", "compare"},
     "verify": BASE | STAGES | {"device", "compare"},
     "bench": BASE | STAGES | {"device", "compare"},
-    "build": BASE | STAGES | {"device", "compare", "verify", "bench"},
-    "cli": BASE | STAGES | {"device", "compare", "tune", "verify", "bench", "build"},
+    "job": BASE | STAGES,
+    "artefact": BASE | STAGES | {"job"},
+    "output_folder": {"errors"},
+    "build": BASE | STAGES | {"device", "compare", "verify", "bench", "job", "artefact", "output_folder"},
+    "squeeze": BASE | STAGES,  # at build's level: it joins stages to a model file, not to an artefact
+    "cli": BASE | STAGES | {"squeeze", "device", "compare", "tune", "verify", "bench", "build"},
 }
 FREE = {"", "__init__", "__main__"}  # the package itself: it gives __version__ to everyone and the verbs to users
-TYPES_ONLY = {"__init__": {"build", "verify", "device"}}  # what may be imported under TYPE_CHECKING alone
+TYPES_ONLY = {"__init__": {"build", "verify", "device", "frontends"}}  # what may be imported under TYPE_CHECKING alone
 
 
 def _sources() -> list[Path]:

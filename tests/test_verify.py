@@ -43,12 +43,13 @@ def setting(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
         source=Path("m.onnx"),
         inputs=(TensorInfo("x", (2,), "float32"),),
         outputs=(TensorInfo("y", (2,), "float32"),),
-        reference=lambda feeds: {"y": feeds["x"] + 1},
+        states=(),
+        reference_stream=lambda steps: [{"y": feeds["x"] + 1} for feeds in steps],
         reference_tensors=lambda feeds, names: {n: made.tensors[n] for n in names if n in made.tensors},
     )
     device = SimpleNamespace(
         name="host",
-        run=lambda folder, inputs: made.run(inputs),
+        run_stream=lambda folder, steps: [made.run(inputs) for inputs in steps],
         trace=lambda folder, inputs, ops: enumerate(made.traced),
     )
     monkeypatch.setattr("xnncc.pack.read_manifest", lambda folder: made.manifest)

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,7 +47,17 @@ def good_packages() -> list[pack.Package]:
         (pack.Section("GOLD", b"golden" * 9), pack.Section("NOTE", b"", encoding=3, decoded_bytes=77)),
     )  # fmt: skip
     bare = pack.Package("m", "t", 0, 0, 0, 0, (), (), b"\1")
-    return [plain, many, bare]
+    state, after = (pack.Tensor(name, (2,), "float32") for name in ("h", "hn"))
+    further = tuple(
+        pack.Variant(64 * n, n, (pack.Tensor("x", (1, n), "float32"), state), (pack.Tensor("y", (n,), "int8"), after))
+        for n in (5, 6, 9)
+    )
+    first = further[0]
+    shapes = pack.Package(
+        "wide", "t", 7, 128, 64, 3, (pack.Tensor("x", (1, 4), "float32"), state), (pack.Tensor("y", (4,), "int8"), after),
+        b"\2" * 70, state_count=1, variants=further,
+    )  # fmt: skip
+    return [plain, many, bare, shapes, replace(shapes, variants=(first,), state_count=0)]
 
 
 def build(folder: Path, compiler: str, libfuzzer: bool) -> Path:

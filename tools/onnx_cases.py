@@ -9,7 +9,7 @@ import ctypes
 import itertools
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cache
 from importlib import import_module
@@ -33,8 +33,9 @@ class Outcome:
     result: str
     reason: str = ""
     words: str = ""
+    fixed: Sequence[str] = ()  # inputs whose values were given at build time
 
-    def as_dict(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, Any]:
         """The fields, for JSON."""
         return asdict(self)
 
@@ -145,29 +146,28 @@ def import_case(case: Case) -> Outcome:
 def _judged(case: Case, build: bool) -> Outcome:
     from xnncc.errors import BadModel
 
+    fixed: tuple[str, ...] = ()
     try:
         model, sets = case.load()
         with tempfile.TemporaryDirectory(prefix="xnncc-case-") as folder:
             path = Path(folder) / "case.onnx"
             path.write_bytes(model.SerializeToString())
             for data in sets:
-                wrong = _run(case, path, data, Path(folder), build)
+                imported, fixed = _imported(path, data)
+                wrong = _run(case, imported, path, data, Path(folder)) if build else ""
                 if wrong:
-                    return Outcome(case.kind, case.name, WRONG, wrong)
+                    return Outcome(case.kind, case.name, WRONG, wrong, fixed=fixed)
     except BadModel as error:  # anything else, from a compiler or device, is no refusal
         words = re.sub(r"\S*/case\.onnx", "case.onnx", str(error))
         return Outcome(case.kind, case.name, REFUSED, reason_class(words), words)
     except Exception as error:
         lines = [line for line in str(error).splitlines() if line.strip()] or [""]
         return Outcome(case.kind, case.name, WRONG, f"{type(error).__name__}: {lines[-1][:200]}")
-    return Outcome(case.kind, case.name, PASS)
+    return Outcome(case.kind, case.name, PASS, fixed=fixed)
 
 
-def _run(case: Case, path: Path, data: DataSet, folder: Path, build: bool) -> str:
+def _run(case: Case, imported: Any, path: Path, data: DataSet, folder: Path) -> str:
     """Return what is wrong with the outputs, or an empty string."""
-    imported = _imported(path, data)
-    if not build:
-        return ""
     feeds = [np.ascontiguousarray(data.inputs[info.name]).reshape(info.shape) for info in imported.inputs]
     for info, feed in zip(imported.inputs, feeds, strict=True):
         if str(feed.dtype) != info.dtype:
@@ -180,18 +180,18 @@ def _run(case: Case, path: Path, data: DataSet, folder: Path, build: bool) -> st
     return ""
 
 
-def _imported(path: Path, data: DataSet) -> Any:
-    """Import, with the inputs fixed to the case's values that decide shapes: the refusals name them one by one."""
+def _imported(path: Path, data: DataSet) -> tuple[Any, tuple[str, ...]]:
+    """Import, with as few inputs fixed to the case's values as a build needs; return their names too."""
     from xnncc.errors import UnsupportedModel
     from xnncc.frontends.onnx import load_onnx
 
     shapes = {name: value.shape for name, value in data.inputs.items() if value is not None and _is_sized(value)}
     free = _free_only(path, shapes)
     try:
-        return load_onnx(path, free, None, check=False)
+        return load_onnx(path, free, None, check=False), ()
     except UnsupportedModel as refusal:
         error = refusal
-        if not re.search("computed at run time|has no elements", str(refusal)):
+        if not re.search(f"{_UNFIXED}|has no elements", str(refusal)):
             raise
     parameters = {name: value for name, value in data.inputs.items() if value is not None and _is_parameter(value)}
     graph = onnx.load(path, load_external_data=False).graph
@@ -199,11 +199,15 @@ def _imported(path: Path, data: DataSet) -> Any:
     for names in _choices(sorted(parameters), whole):
         try:
             rest = {name: shape for name, shape in free.items() if name not in names}
-            return load_onnx(path, rest, None, check=False, fixed={name: parameters[name] for name in names})
+            fixed = {name: parameters[name] for name in names}
+            return load_onnx(path, rest, None, check=False, fixed=fixed), names
         except UnsupportedModel as refusal:
-            if "computed at run time" not in str(refusal):
+            if not re.search(_UNFIXED, str(refusal)):
                 error = refusal
     raise error
+
+
+_UNFIXED = "computed at run time|which decides a size"
 
 
 def _is_parameter(value: np.ndarray) -> bool:
@@ -248,9 +252,9 @@ def run_artefact(imported: Any, path: Path, folder: Path, feeds: list[np.ndarray
     build = import_module("xnncc.build")  # ``xnncc.build`` itself is the function
     with tempfile.TemporaryDirectory(prefix="artefact-", dir=folder) as out:
         needed = {f.name: None for f in fields(build.Job) if f.init and f.default is f.default_factory is MISSING}
-        known = {"model": path, "target": load_target(TARGET), "folder": Path(out), "shapes": {}, "bindings": ()}
+        known = {"model": path, "target": load_target(TARGET), "folder": Path(out), "shapes": [{}], "bindings": ()}
         job = build.Job(**needed | known | {"jobs": 1, "progress": lambda text, done, total: None})
-        job.imported, job.mod = imported, imported.mod
+        job.variants = [build.Variant(imported, imported.mod)]
         for stage in (build.prepare, build.lower, build.schedule, build.emit, build.pack):
             stage(job)
         with Network(Path(out), job.manifest, threads=1) as net:
@@ -289,7 +293,7 @@ _CLASSES = (
     (r"string", "strings"),
     (r"dtype (\w+)", "dtype"),
     (r"element type|has dtype", "dtype"),
-    (r"computed at run time|known only at run time", "sizes or parameters computed at run time"),
+    (r"computed at run time|known only at run time|decides a size", "sizes or parameters computed at run time"),
     (r"training", "training"),
     (r"no elements", "tensors without elements"),
     (r"\(([\w.]+)\):", "attribute"),

@@ -141,8 +141,12 @@ def summary(outcomes: list[Outcome], version: str) -> str:
         "# ONNX conformance",
         "",
         f"The backend tests that come with onnx {version}, each through the whole line: import, build for the host,",
-        "C runtime. What decides a shape (axes, sizes) is fixed at build time (`fixed=`), where a case feeds it.",
-        "Written by `tools/onnx_conformance.py`; every case with its outcome is in `onnx-conformance.json`.",
+        "C runtime. Written by `tools/onnx_conformance.py`; `onnx-conformance.json` has every case with its outcome.",
+        "",
+        f"A library has fixed sizes. In {_fixed(outcomes)} of the passing cases an input decides a size (axes, ends of",
+        "a slice, a target shape): its value is given at build time, as `--fix NAME=VALUES` does.",
+        "The list names these inputs (`fixed`). All other cases take every input at run time.",
+        "",
         "A case *passes* within its own tolerances, is *refused* with a sentence that says why, or is *wrong*.",
         "",
         "| tests | cases | pass | refused | wrong |",
@@ -161,6 +165,10 @@ def summary(outcomes: list[Outcome], version: str) -> str:
         lines += ["", "## Wrong", ""]
         lines += [f"- `{outcome.kind}/{outcome.name}`: {outcome.reason}" for outcome in wrong]
     return "\n".join(lines) + "\n"
+
+
+def _fixed(outcomes: list[Outcome]) -> int:
+    return sum(outcome.result == PASS and bool(outcome.fixed) for outcome in outcomes)
 
 
 def main(argv: list[str] | None = None) -> int:

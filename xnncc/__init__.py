@@ -2,7 +2,9 @@
 
     xnncc.build("model.onnx", "android-arm64")         -> BuildResult: the folder, its manifest, the report's facts
     xnncc.verify("model.onnx", "model-android-arm64")  -> VerifyResult: how far the artefact is from the source
+    xnncc.compress("model.onnx", "model.xq")           -> CompressResult: a smaller model file, and what it cost
     xnncc.load("model-host")                           -> a callable network on numpy arrays
+    @xnncc.custom_op("com.example::Swirl")             -> an operator of your own (docs/plugins.md)
 
 Importing this package is cheap: TVM, onnx and numpy are imported by the verb that needs them.
 """
@@ -16,12 +18,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xnncc.build import build as build
     from xnncc.device.network import load as load
+    from xnncc.frontends.custom_ops import custom_op as custom_op
+    from xnncc.squeeze.compress import compress as compress
     from xnncc.verify import verify as verify
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "build", "load", "verify"]
+__all__ = ["__version__", "build", "compress", "custom_op", "load", "verify"]
 
-_HOME_OF = {"build": "xnncc.build", "verify": "xnncc.verify", "load": "xnncc.device.network"}
+_HOME_OF = {
+    "build": "xnncc.build",
+    "compress": "xnncc.squeeze.compress",
+    "custom_op": "xnncc.frontends.custom_ops",
+    "load": "xnncc.device.network",
+    "verify": "xnncc.verify",
+}
 
 
 def __getattr__(name: str) -> Any:

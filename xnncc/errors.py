@@ -6,11 +6,15 @@
     |   `-- ShapeError            a free dimension, a --shape that does not fit
     |-- BadTarget                 unknown target, CPU, or a target file that contradicts itself
     |-- BadInput                  a tensor given to run / verify: wrong name, shape or dtype
+    |-- BadRecords                tuned records that are not there, or a merge of nothing
     |-- BadPackage                a .xnn or manifest that is cut, changed, too new, or of another library
+    |-- PluginError               a --plugin that cannot be loaded, or registers what is there already
     |-- ToolchainError            no compiler, no linker, or one that failed
     |-- DeviceError               a device that is not there, or an artefact that failed on it
     |-- OutputError               the output folder cannot be written, the disk is full, too large for --max-kib
+    |-- TuneFailed                not one candidate could be measured
     |-- ImportCheckFailed         the imported graph and the model's own runtime disagree
+    |-- CompressError             a recipe that is wrong, data that does not suffice, a contract that cannot be met
     `-- VerifyFailed              the artefact and the model's own runtime disagree
 
 Messages have three parts: what (the user's own words, quoted), why (found and expected), next (what to type).
@@ -54,8 +58,20 @@ class BadInput(XnnccError):
     """A tensor given by the user has the wrong name, shape or dtype."""
 
 
+class BadRecords(XnnccError):
+    """Tuned records that cannot be read, or whose folder is not there."""
+
+
+class TuneFailed(XnnccError):
+    """No candidate of a tuning run could be measured."""
+
+
 class BadPackage(XnnccError):
     """A package or manifest is cut, changed, too new, or belongs to another library."""
+
+
+class PluginError(XnnccError):
+    """A plugin cannot be loaded, registers nothing, or an operator that is there already."""
 
 
 class ToolchainError(XnnccError):
@@ -72,6 +88,10 @@ class OutputError(XnnccError):
 
 class ImportCheckFailed(XnnccError):
     """The imported graph gives other numbers than the model's own runtime."""
+
+
+class CompressError(XnnccError):
+    """A recipe is wrong, the data does not suffice for it, or its contract cannot be met."""
 
 
 class VerifyFailed(XnnccError):

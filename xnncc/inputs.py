@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xnncc.errors import BadInput
+from xnncc.errors import BadInput, BadPackage
 from xnncc.ir.plan import TensorInfo
 
 if TYPE_CHECKING:
@@ -20,6 +21,31 @@ if TYPE_CHECKING:
 def tensor_infos(entries: Iterable[Mapping[str, Any]]) -> tuple[TensorInfo, ...]:
     """Return the inputs or outputs of a manifest as ``TensorInfo``."""
     return tuple(TensorInfo(e["name"], tuple(e["shape"]), e["dtype"]) for e in entries)
+
+
+def fixed_entries(fixed: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Return inputs that became constants as a manifest keeps them: name, shape, dtype and bytes in base64."""
+    return [
+        {"name": name, "shape": list(a.shape), "dtype": str(a.dtype), "base64": b64encode(a.tobytes()).decode("ascii")}
+        for name, a in sorted(fixed.items())
+    ]
+
+
+def fixed_arrays(manifest: Mapping[str, Any]) -> Arrays:
+    """Return the inputs of a manifest that became constants.
+
+    Raises: BadPackage.
+    """
+    import numpy as np
+
+    arrays: Arrays = {}
+    for entry in manifest.get("fixed", ()):
+        try:
+            raw = np.frombuffer(b64decode(entry["base64"], validate=True), np.dtype(entry["dtype"]))
+            arrays[str(entry["name"])] = raw.reshape([int(dim) for dim in entry["shape"]])
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadPackage("manifest.json", f"its fixed inputs are damaged ({error})", "Build it again.") from error
+    return arrays
 
 
 def random_inputs(infos: Iterable[TensorInfo], seed: int = 0) -> Arrays:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,13 @@ class Target:
     def arch(self) -> str:
         """Architecture: first part of the triple, "x86_64", "aarch64", "armv7a" or "wasm32"."""
         return str(self.tvm["mtriple"]).split("-", 1)[0]
+
+    @property
+    def fingerprint(self) -> str:
+        """What makes a tuned schedule fit: instructions and the machine as the schedules see it, whatever its name."""
+        own = " ".join(f"{name}={value}" for name, value in asdict(self.machine).items())
+        features = ",".join(self.tvm.get("mattr", ()))
+        return f"{self.arch} {self.tvm.get('mcpu', 'generic')} {features} {own}".replace("  ", " ")
 
     def tvm_target(self) -> Any:
         """Return the ``tvm.target.Target``; its CPU is one that this LLVM knows.

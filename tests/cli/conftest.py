@@ -114,6 +114,9 @@ class FakeDevice:
     def run(self, folder: Path, inputs: Any, threads: int = 1) -> list[Any]:
         return self.answer
 
+    def run_stream(self, folder: Path, steps: Any, threads: int = 1) -> list[list[Any]]:
+        return [self.answer for _ in steps]
+
     def time(self, folder: Path, inputs: Any, threads: int, repeat: int, per_op: bool) -> Any:
         from xnncc.device import Timings
 

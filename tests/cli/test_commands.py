@@ -23,6 +23,7 @@ def test_build_hands_every_flag_down(xnncc: Callable, fake_build: Any, tmp_path:
         "build", "m.onnx", "-t", "android-arm64", "-o", "out", "--shape", "data=1,4", "--samples", "s.npz",
         "--threads", 2, "--max-kib", 100, "--no-verify", "--bindings", "kotlin,js", "--dump", "ir",
         "--stop-after", "lower", "--weights", "w.caffemodel", "--state", "h:hn", "--exact",
+        "--records", "tuned", "--plugin", "p.py",
     )  # fmt: skip
     assert ended.code == 0, ended.stderr
     ((arguments, keywords),) = fake_build.calls
@@ -32,7 +33,7 @@ def test_build_hands_every_flag_down(xnncc: Callable, fake_build: Any, tmp_path:
     assert keywords == {
         "shapes": {"data": (1, 4)}, "threads": 2, "max_kib": 100, "verify": False, "bindings": ("kotlin", "js"),
         "dump": Path("ir"), "stop_after": "lower", "weights": Path("w.caffemodel"),
-        "states": ("h:hn",), "exact": True,
+        "states": ("h:hn",), "exact": True, "records": Path("tuned"), "plugins": (Path("p.py"),),
     }  # fmt: skip
     assert ended.stdout == "stopped after lower\n"
 
@@ -146,7 +147,7 @@ def fake_model(monkeypatch: pytest.MonkeyPatch) -> None:
         inputs=(TensorInfo("data", (1, 4), "float32"),),
         outputs=(TensorInfo("prob", (1, 2), "float32"),),
         states=(),
-        reference=lambda feeds: {"prob": tensors["prob"]},
+        reference_stream=lambda steps: [{"prob": tensors["prob"]} for _ in steps],
         reference_tensors=lambda feeds, names: {name: tensors[name] for name in names if name in tensors},
     )
     monkeypatch.setattr("xnncc.frontends.load_model", lambda path, shapes=None, samples=None, **options: imported)

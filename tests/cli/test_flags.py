@@ -19,6 +19,12 @@ def test_shapes_of_several_inputs() -> None:
     assert parse_shapes(None) == {}
 
 
+def test_alternatives_of_one_place_go_together() -> None:
+    assert parse_shapes(["x=1,3,48,160|320"]) == {"x": [(1, 3, 48, 160), (1, 3, 48, 320)]}
+    assert parse_shapes(["x=1|2,3,8|16"]) == {"x": [(1, 3, 8), (2, 3, 16)]}
+    assert parse_shapes(["x=5|5"]) == {"x": [(5,), (5,)]}  # refused where the shapes are counted
+
+
 def test_scalar_shape() -> None:
     assert parse_shapes(["sr="]) == {"sr": ()}
 
@@ -34,6 +40,16 @@ def test_scalar_shape() -> None:
         ),
         (["x=1,0"], "--shape 'x=1,0': dimension 0 is not positive. Every dimension must be 1 or more."),
         (["x=1,-1"], "--shape 'x=1,-1': dimension -1 is not positive. Every dimension must be 1 or more."),
+        (
+            ["x=1|2,8|16|32"],
+            "--shape 'x=1|2,8|16|32': one dimension has 2 alternatives and another 3; those of one place go together. "
+            "Give every dimension one number, or the same count of them.",
+        ),
+        (["x=1|0"], "--shape 'x=1|0': dimension 0 is not positive. Every dimension must be 1 or more."),
+        (
+            ["x=1||2"],
+            "--shape 'x=1||2': '1||2' is no list of whole numbers with commas. Write it like --shape x=1,3,224,224",
+        ),
         (["x=1", "x=2"], "--shape 'x=2': input 'x' already has a shape. Give one --shape an input."),
     ],
 )

@@ -125,7 +125,7 @@ def test_operators_say_what_they_compute(emitted: Emitted) -> None:
 
 
 def test_macs_are_counted_once(tmp_path: Path) -> None:
-    from xnncc.codegen.emit import KernelNote, Names, emit
+    from xnncc.codegen.emit import KernelNote, Names, Scheduled, emit
     from xnncc.ir.cost import macs_by_tensor
     from xnncc.transform.pipeline import lower_graph, prepare
 
@@ -133,11 +133,12 @@ def test_macs_are_counted_once(tmp_path: Path) -> None:
     graph = lower_graph(mod, target.machine, target.tvm_target())
     kernels = {v.name_hint: schedule_kernel(f, target.machine) for v, f in graph.mod.functions.items()
                if isinstance(f, tvm.tirx.PrimFunc)}  # fmt: skip
-    done = emit(
+    network = Scheduled(
         graph.mod["main"], {n: k.func for n, k in kernels.items()},
         {n: KernelNote(k.rule, k.reason) for n, k in kernels.items()},
-        Names(graph.sources, graph.packed, macs_by_tensor(mod)), target.tvm_target(), SYMBOL, tmp_path,
+        Names(graph.sources, graph.packed, macs_by_tensor(mod)),
     )  # fmt: skip
+    done = emit([network], target.tvm_target(), SYMBOL, tmp_path)
     assert sum(op.macs for op in done.ops) == 16 * 120 * 27 + 16 * 120 * 9
 
 

@@ -41,7 +41,7 @@ class Graph:
     """The compiled graph function and the book its kernels keep."""
 
     def __init__(self, folder: Path, layout: Layout) -> None:
-        func = graph_function(layout, 1, "xnn_net_", "xnn_net_graph", BUILD_ID)
+        func = graph_function([layout], 1, "xnn_net_", "xnn_net_graph", BUILD_ID)
         _write_object(graph_module(func, host()), host(), folder / "graph.o")
         self.dll = load_objects(folder, [folder / "graph.o"], "fake_kernels.c")
 

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import tvm
 from network_running import module, variable
 from tvm import relax
 from tvm.relax import op
 
 from xnncc.ir.cost import macs_by_tensor
+from xnncc.ir.recurrent import NAME, Activation, Recurrent
 
 
 def _weights(*shape: int) -> relax.Expr:
@@ -37,3 +39,19 @@ def test_macs(shape: tuple[int, ...], expr: Callable, macs: int) -> None:
 
 def test_a_network_without_products_costs_nothing() -> None:
     assert macs_by_tensor(module(lambda emit, x: emit(op.exp(x), "y"), variable("x", (3,)))) == {}
+
+
+@pytest.mark.parametrize(("cell", "gates"), [("lstm", 4), ("gru", 3), ("rnn", 1)])
+def test_a_recurrent_layer_counts_both_products_of_every_step(cell: str, gates: int) -> None:
+    """T 6, N 2, D 2, I 3, H 5: each step multiplies an input of 3 and a state of 5 by G*H rows, for each direction."""
+    names = {"lstm": ("sigmoid", "tanh", "tanh"), "gru": ("sigmoid", "tanh"), "rnn": ("tanh",)}[cell]
+    activations = tuple(Activation(name) for name in names)
+    spec = Recurrent(cell, 5, (False, True), activations, ("x", "w", "r"), ("y",))
+    weights = _weights(2, gates * 5, 3), _weights(2, gates * 5, 5)
+    out = relax.TensorType(spec.shape("y", 6, 2), "float32")
+
+    def build(emit: Callable, x: relax.Var) -> relax.Var:
+        call = relax.op.call_pure_packed(NAME, x, *weights, tvm.ir.StringImm(spec.to_json()), ty_args=[out])
+        return emit(op.nn.relu(emit(call, "y")), "z")
+
+    assert macs_by_tensor(module(build, variable("x", (6, 2, 3)))) == {"y": 6 * 2 * 2 * gates * 5 * (3 + 5)}

@@ -17,7 +17,7 @@ enum { MOST_BYTES = 8192 };
 
 static xnnrt_crc crc;
 static unsigned char arena[1 << 16] __attribute__((aligned(64)));
-static unsigned long accepted, by_status[XNNRT_SCRATCH_TOO_SMALL + 1];
+static unsigned long accepted, by_status[XNNRT_NO_VARIANT + 1];
 
 static uint64_t random_state;
 
@@ -200,7 +200,8 @@ static int32_t graph(const void *weights, void *memory, const int64_t *io, int32
         *(int64_t *)memory = fake_build_id;
         return 0;
     }
-    (void)io, (void)last;
+    (void)io;
+    CHECK(first == -2 || (first >= 0 && first <= last));
     CHECK((uintptr_t)weights % 64 == 0);
     memset(memory, 1, 64);
     return 0;
@@ -220,7 +221,11 @@ static void try_open(const uint8_t *data, size_t size) {
     if (status == XNNRT_OK) {
         CHECK(sized == XNNRT_OK && arena_bytes <= sizeof arena);
         accepted++;
-        ask_everything(net);
+        for (int variant = 0; variant < xnnrt_variant_count(net); variant++) {
+            CHECK(xnnrt_use_variant(net, variant) == XNNRT_OK);
+            ask_everything(net);
+        }
+        CHECK(xnnrt_use_variant(net, xnnrt_variant_count(net)) == XNNRT_NO_VARIANT);
     }
     xnnrt_close(net);
     free(exact);

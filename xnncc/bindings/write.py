@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from xnncc.bindings.names import arguments, class_name
+from xnncc.bindings.header import Signature
+from xnncc.bindings.names import Argument, arguments, class_name
 from xnncc.errors import OutputError, nearest
 from xnncc.ir.names import c_identifier, graph_symbol
 from xnncc.ir.plan import TensorInfo
@@ -31,29 +32,42 @@ BINDINGS = tuple(_FILES)
 
 
 def write_bindings(
-    kind: str, out: Path, stem: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
+    kind: str,
+    out: Path,
+    stem: str,
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    others: Sequence[Signature] = (),
 ) -> list[Path]:
     """Write the binding ``kind`` ("kotlin", "swift" or "js") into the artefact's folder; return the files.
+
+    ``others`` are the inputs and outputs of the variants after the first.
 
     Raises: OutputError for an unknown kind.
     """
     if kind not in _FILES:
         known = list(BINDINGS)
         raise OutputError(f"unknown binding '{kind}'{nearest(kind, known)}", "", "Known: " + ", ".join(known) + ".")
-    return [_write(name, path, out, stem, inputs, outputs) for name, path in _FILES[kind]]
+    return [_write(name, path, out, stem, [(inputs, outputs), *others]) for name, path in _FILES[kind]]
 
 
-def write_demo_page(out: Path, stem: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[Path]:
+def write_demo_page(
+    out: Path,
+    stem: str,
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    others: Sequence[Signature] = (),
+) -> list[Path]:
     """Write ``index.html``, a page that classifies photos with ``<stem>.mjs``; none for what is no classifier.
 
     A classifier has one input, an image: float32, [1, C, H, W] or [1, H, W, C] with C 1 or 3; and one output, scores:
-    [1, K] or [1, K, 1, 1] with K of 2 or more.
+    [1, K] or [1, K, 1, 1] with K of 2 or more. Of several variants the page uses the first.
     """
     if len(inputs) != 1 or inputs[0].dtype != "float32" or image_layout(inputs[0].shape) is None:
         return []
     if len(outputs) != 1 or not _are_scores(outputs[0].shape):
         return []
-    return [_write("page.html", "index.html", out, stem, inputs, outputs)]
+    return [_write("page.html", "index.html", out, stem, [(inputs, outputs), *others])]
 
 
 def _are_scores(shape: Sequence[int]) -> bool:
@@ -67,20 +81,25 @@ def image_layout(shape: Sequence[int]) -> str | None:
     return "NCHW" if shape[1] in (1, 3) else "NHWC" if shape[3] in (1, 3) else None
 
 
-def _write(
-    template: str, path: str, out: Path, stem: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
-) -> Path:
+def _write(template: str, path: str, out: Path, stem: str, variants: Sequence[Signature]) -> Path:
+    inputs, outputs = variants[0]
     names = {"stem": stem, "ident": c_identifier(stem), "cls": class_name(stem)}
     layout = image_layout(inputs[0].shape) if inputs else None
     image = dict(zip(layout, inputs[0].shape, strict=True)) if layout else {}
     values: dict[str, Any] = {
         **names, "graph": graph_symbol(stem), "layout": layout, "image": image, "inputs": arguments(inputs),
-        "outputs": arguments(outputs),
+        "outputs": arguments(outputs), "variants": [(arguments(ins), arguments(outs)) for ins, outs in variants],
+        "most": {"inputs": _most([ins for ins, _ in variants]), "outputs": _most([outs for _, outs in variants])},
     }  # fmt: skip
     file = out / path.format(**names)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(_environment().get_template(template).render(values), encoding="utf-8")
     return file
+
+
+def _most(sides: Sequence[Sequence[TensorInfo]]) -> list[Argument]:
+    """Return each tensor of one side in the variant where it is largest."""
+    return [max(column, key=lambda t: t.size_bytes) for column in zip(*map(arguments, sides), strict=True)]
 
 
 def _environment() -> Any:

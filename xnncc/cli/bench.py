@@ -17,6 +17,7 @@ def bench(
     repeat: Annotated[int, typer.Option(metavar="N", min=1, help="Inferences that are timed, after warm-up.")] = 20,
     per_op: Annotated[bool, typer.Option("--per-op", help="Time every operator too. Default: off.")] = False,
     device: flags.Device = None,
+    shape: flags.ChosenShapes = None,
     json_only: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
@@ -28,7 +29,9 @@ def bench(
 
     out = Output(json_only=json_only, quiet=quiet)
     with out.progress(f"timing {directory}"):
-        result = bench_artefact(directory, threads=threads, repeat=repeat, per_op=per_op, device=device)
+        result = bench_artefact(
+            directory, threads=threads, repeat=repeat, per_op=per_op, device=device, shapes=flags.parse_shapes(shape)
+        )
     out.document(result.document())
     if result.per_op is not None:
         total = sum(op.median_ms for op in result.per_op) or 1.0

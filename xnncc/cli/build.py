@@ -31,7 +31,10 @@ def build(
     shape: flags.Shapes = None,
     samples: flags.Samples = None,
     state: flags.States = None,
+    fix: flags.Fixed = None,
+    nms_rows: flags.NmsRows = None,
     weights: flags.Weights = None,
+    plugin: flags.Plugins = None,
     threads: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Cores to compile with. Default: all.", show_default=False),
@@ -55,6 +58,12 @@ def build(
             "--exact", help="Plain sums only: no Winograd convolution, whose rounding is larger. Default: off."
         ),
     ] = False,
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Tuned records (xnncc tune). Default: those shipped for TARGET.", show_default=False
+        ),
+    ] = None,
     bindings: Annotated[
         str, typer.Option(metavar="LIST", help="Wrappers to add, with commas between: kotlin,swift,js. Default: none.")
     ] = "",
@@ -97,8 +106,12 @@ def build(
             max_kib=max_kib,
             verify=not no_verify,
             exact=exact,
+            records=records,
             bindings=_parse_bindings(bindings),
             states=tuple(state or ()),
+            fixed=flags.parse_fixed(fix),
+            nms_rows=nms_rows,
+            plugins=tuple(plugin or ()),
             progress=progress,
             **{name: value for name, value in debug.items() if value is not None},
         )
@@ -111,7 +124,7 @@ def build(
     _show(out, result)
     out.document({"directory": str(result.directory), "manifest": result.manifest, "warnings": list(result.warnings)})
     folder = shlex.quote(str(result.directory))
-    apart = flags.weights_flag(weights)
+    apart = flags.weights_flag(weights) + flags.plugin_flags(plugin)
     out.next(f"xnncc verify {shlex.quote(str(model))} {folder}{apart}" if no_verify else f"xnncc bench {folder}")
 
 
@@ -132,8 +145,11 @@ def _show(out: Output, result: Any) -> None:
     manifest = result.manifest
     out.result(f"{result.directory}/")
     out.table(("file", ">size", "what"), [(f["path"], size(f["bytes"]), f["role"]) for f in manifest["files"]])
-    scratch = manifest["thread_scratch_bytes"]
+    scratch, variants = manifest["thread_scratch_bytes"], manifest.get("variants", [])
+    arena = max(variant["arena_bytes"] for variant in (manifest, *variants))
     out.result(
         f"{manifest['op_count']} operators; weights {size(manifest['weights_bytes'])}; "
-        f"memory while running {size(manifest['arena_bytes'])}" + (f" + {size(scratch)} a thread" if scratch else "")
+        f"memory while running {size(arena)}" + (f" + {size(scratch)} a thread" if scratch else "")
     )
+    if variants:
+        out.result(f"{len(variants) + 1} shapes, one copy of the weights")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from xnncc.errors import BadInput, ShapeError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="The model file (.onnx, .prototxt, .tflite).", show_default=False)
@@ -53,7 +56,17 @@ Shapes = Annotated[
     typer.Option(
         "--shape",
         metavar="NAME=DIMS",
-        help="Size of an input with free dimensions, in elements: data=1,3,224,224. Repeatable. Default: the model's.",
+        help="Size of an input with free dimensions, in elements: data=1,3,224,224. Several sizes in one artefact, "
+        "chosen by the input when it runs: x=1,3,48,160|320. Repeatable. Default: the model's.",
+        show_default=False,
+    ),
+]
+ChosenShapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="NAME=DIMS",
+        help="Of an artefact built for several shapes, the one to take: x=1,3,48,320. Repeatable. Default: the first.",
         show_default=False,
     ),
 ]
@@ -66,6 +79,36 @@ States = Annotated[
         show_default=False,
     ),
 ]
+Fixed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fix",
+        metavar="NAME=VALUES",
+        help="Value of an ONNX input that decides a size, then no input any more: shape=1,-1 or shape=FILE.npy. "
+        "Repeatable. Default: none.",
+        show_default=False,
+    ),
+]
+NmsRows = Annotated[
+    int | None,
+    typer.Option(
+        "--nms-rows",
+        metavar="N",
+        min=1,
+        help="Rows of an ONNX NonMaxSuppression, -1 in those behind its boxes: 100. Default: refused.",
+        show_default=False,
+    ),
+]
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py",
+        help="Python file with operators of your own (docs/plugins.md). It is executed: give only files that you trust. "
+        "Repeatable. Default: none.",
+        show_default=False,
+    ),
+]
 Threads = Annotated[int, typer.Option(metavar="N", min=0, help="Threads that compute; 0 = every core of the device.")]
 
 
@@ -74,12 +117,19 @@ def weights_flag(weights: Path | None) -> str:
     return f" --weights {shlex.quote(str(weights))}" if weights else ""
 
 
-def parse_shapes(flags: list[str] | None) -> dict[str, tuple[int, ...]]:
+def plugin_flags(plugins: list[Path] | None) -> str:
+    """Return `` --plugin FILE`` of each, for the next command that a message names."""
+    return "".join(f" --plugin {shlex.quote(str(path))}" for path in plugins or ())
+
+
+def parse_shapes(flags: list[str] | None) -> dict[str, tuple[int, ...] | list[tuple[int, ...]]]:
     """Return ``{name: dims}`` of the ``--shape NAME=1,3,224,224`` flags. Dims are positive.
+
+    ``1,3,48,160|320`` is a list of two shapes; where several dims have alternatives, those of one place go together.
 
     Raises: ShapeError.
     """
-    shapes: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, tuple[int, ...] | list[tuple[int, ...]]] = {}
     for flag in flags or ():
         name, equals, dims = flag.rpartition("=")  # names may contain "=", dims may not
         if not equals or not name:
@@ -88,22 +138,61 @@ def parse_shapes(flags: list[str] | None) -> dict[str, tuple[int, ...]]:
                 f"--shape '{flag}'", "there is no input name before '='", f"Write --shape NAME={dims or '1,3,224,224'}"
             )
         try:
-            parsed = tuple(int(d) for d in dims.split(",")) if dims.strip() else ()
+            parsed = [[int(d) for d in place.split("|")] for place in dims.split(",")] if dims.strip() else []
         except ValueError:
             raise ShapeError(
                 f"--shape '{flag}'",
                 f"'{dims}' is no list of whole numbers with commas",
                 f"Write it like --shape {name}=1,3,224,224",
             ) from None
-        if any(d < 1 for d in parsed):
-            bad = next(d for d in parsed if d < 1)
+        bad = next((d for place in parsed for d in place if d < 1), None)
+        if bad is not None:
             raise ShapeError(
                 f"--shape '{flag}'", f"dimension {bad} is not positive", "Every dimension must be 1 or more."
             )
         if name in shapes:
             raise ShapeError(f"--shape '{flag}'", f"input '{name}' already has a shape", "Give one --shape an input.")
-        shapes[name] = parsed
+        counts = {len(place) for place in parsed if len(place) > 1}
+        if len(counts) > 1:
+            few, many = min(counts), max(counts)
+            why = f"one dimension has {few} alternatives and another {many}; those of one place go together"
+            raise ShapeError(f"--shape '{flag}'", why, "Give every dimension one number, or the same count of them.")
+        choices = [tuple(place[i % len(place)] for place in parsed) for i in range(max(counts, default=1))]
+        shapes[name] = choices[0] if len(choices) == 1 else choices
     return shapes
+
+
+def parse_fixed(flags: list[str] | None) -> dict[str, np.ndarray]:
+    """Return ``{name: array}`` of the ``--fix NAME=1,2,3`` and ``--fix NAME=FILE.npy`` flags; lists are flat.
+
+    Raises: BadInput.
+    """
+    import numpy as np
+
+    from xnncc.inputs import read_npy
+
+    fixed: dict[str, np.ndarray] = {}
+    for flag in flags or ():
+        name, _, text = flag.rpartition("=")  # names may contain "=", values do not
+        if not name or not text:
+            raise BadInput(f"--fix '{flag}'", "expected NAME=VALUES", "Write it like --fix shape=1,-1")
+        if name in fixed:
+            raise BadInput(f"--fix '{flag}'", f"input '{name}' is already fixed", "Give one --fix an input.")
+        fixed[name] = read_npy(Path(text)) if text.endswith(".npy") else np.array(_numbers(flag, name, text))
+    return fixed
+
+
+def _numbers(flag: str, name: str, text: str) -> list[bool] | list[int] | list[float]:
+    words = text.split(",")
+    if set(words) <= {"true", "false"}:
+        return [word == "true" for word in words]
+    for kind in (int, float):
+        try:
+            return [kind(word) for word in words]  # type: ignore[return-value]
+        except ValueError:
+            continue
+    why = f"'{text}' is no list of numbers with commas, and no .npy file"
+    raise BadInput(f"--fix '{flag}'", why, f"Write it like --fix {name}=1,-1")
 
 
 def parse_assignments(flags: list[str] | None) -> dict[str, Path]:

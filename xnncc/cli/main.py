@@ -10,11 +10,13 @@ import typer
 from xnncc import __version__
 from xnncc.cli.bench import bench
 from xnncc.cli.build import build
+from xnncc.cli.compress import compress
 from xnncc.cli.doctor import doctor
 from xnncc.cli.inspect import inspect
 from xnncc.cli.messages import run_to_exit_code
 from xnncc.cli.run import run as run_once
 from xnncc.cli.targets import targets
+from xnncc.cli.tune import tune
 from xnncc.cli.verify import verify
 
 app = typer.Typer(
@@ -30,8 +32,10 @@ app = typer.Typer(
 _COMMANDS = (
     ("build", build, "xnncc build model.onnx --target android-arm64 --shape data=1,3,224,224"),
     ("verify", verify, "xnncc verify model.onnx model-android-arm64 --layers"),
+    ("compress", compress, "xnncc compress model.onnx -o model.xq --calib samples.npz --max-loss 0.5%"),
     ("run", run_once, "xnncc run model-host -i data=photo.npy -o out.npz"),
     ("bench", bench, "xnncc bench model-host --threads 2 --per-op"),
+    ("tune", tune, "xnncc tune model.onnx --target host --time 15m"),
     ("inspect", inspect, "xnncc inspect model.onnx"),
     ("targets", targets, "xnncc targets android-arm64"),
     ("doctor", doctor, "xnncc doctor"),

@@ -26,6 +26,11 @@ def package_facts(path: Path) -> dict[str, Any]:
         "build_id": package.build_id,
         "inputs": _tensors(package.inputs),
         "outputs": _tensors(package.outputs),
+        "variants": [
+            {"inputs": _tensors(v.inputs), "outputs": _tensors(v.outputs), "op_count": v.op_count,
+             "arena_bytes": v.arena_bytes}
+            for v in package.variants
+        ],
         "op_count": package.op_count,
         "arena_bytes": package.arena_bytes,
         "thread_scratch_bytes": package.thread_scratch_bytes,

@@ -34,7 +34,7 @@ def run(
 ) -> None:
     """Run an artefact once, on arrays from files."""
     from xnncc.device import open_device
-    from xnncc.device.artefact import inputs_by_name
+    from xnncc.device.artefact import inputs_by_name, variant_for
     from xnncc.inputs import read_npy, tensor_infos
     from xnncc.pack import read_manifest
 
@@ -44,7 +44,7 @@ def run(
     feeds = inputs_by_name(manifest, arrays)
     with out.progress(f"running {directory}"):
         results = open_device(device, manifest).run(directory, feeds, threads)
-    infos = tensor_infos(manifest["outputs"])
+    infos = tensor_infos(variant_for(manifest, feeds)["outputs"])
     _write(output, {info.name: array for info, array in zip(infos, results, strict=True)})
     out.table(("output", "shape", "dtype"), [(i.name, shape(i.shape), i.dtype) for i in infos])
     out.document(

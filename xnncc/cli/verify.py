@@ -21,6 +21,7 @@ def verify(
     directory: flags.Artefact,
     samples: flags.Samples = None,
     weights: flags.Weights = None,
+    plugin: flags.Plugins = None,
     layers: Annotated[
         bool, typer.Option("--layers", help="Compare operator by operator: where they part. Default: outputs only.")
     ] = False,
@@ -41,20 +42,25 @@ def verify(
     out = Output(json_only=json_only, quiet=quiet)
     with out.progress(f"verifying {directory}"):
         result = verify_artefact(
-            model, directory, samples=samples, weights=weights, layers=layers, device=device, tolerance=tolerance
-        )
+            model, directory, samples=samples, weights=weights, layers=layers, device=device, tolerance=tolerance,
+            plugins=tuple(plugin or ()),
+        )  # fmt: skip
     out.document(result.document())
-    _show(out, result)
+    for one in (result, *result.further):
+        _show(out, one)
     folder = shlex.quote(str(directory))
     if not result.passed:
+        apart = flags.weights_flag(weights) + flags.plugin_flags(plugin)
         if not layers:
-            out.next(f"xnncc verify {shlex.quote(str(model))} {folder}{flags.weights_flag(weights)} --layers")
+            out.next(f"xnncc verify {shlex.quote(str(model))} {folder}{apart} --layers")
         raise typer.Exit(1)
     out.next(f"xnncc bench {folder}")
 
 
 def _show(out: Output, result: VerifyResult) -> None:
-    """Print the layers, the outputs, and the verdict."""
+    """Print the layers, the outputs, and the verdict at one choice of shapes."""
+    if result.shapes:
+        out.result(result.shapes)
     if result.layers is not None:
         bad = result.first_bad_layer
         layer_rows = [
@@ -72,7 +78,7 @@ def _show(out: Output, result: VerifyResult) -> None:
         out.result()
     rows = [(output.name, *_numbers(output)) for output in result.outputs]
     out.table(("output", ">max abs", ">relative", ""), rows)
-    verdict = "verified" if result.passed else "NOT the same"
+    verdict = "verified" if all(output.passed for output in result.outputs) else "NOT the same"
     out.result(f"{verdict}: tolerance {result.tolerance:g}, on {result.device}, {result.data}")
 
 

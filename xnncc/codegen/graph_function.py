@@ -2,13 +2,15 @@
 
     int32 graph(void* weights, void* arena, int64* io, int32 first, int32 last)
 
-It calls the kernels with index first <= i < last in order. ``io[i]`` is the address of an input or output as a
+It calls the kernels with index first <= i < last in order, over all variants of the network. ``io[i]`` is the address of an input or output as a
 distance from the arena, so that no pointer is loaded from memory and one lowering serves 32 and 64 bit; after the
 outputs stands the distance of the prepared memory. With ``first = -1`` it only stores the build id at the arena's
 start, by which a runtime knows its library; with ``first = -2`` it fills the prepared memory, given as the arena.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import tvm
 from tvm import tirx
@@ -17,13 +19,18 @@ from tvm.ir import PointerType, PrimType
 from .plan_memory import Buffer, Call, Layout, Operand
 
 
-def graph_function(layout: Layout, n_inputs: int, prefix: str, symbol: str, build_id: int) -> tirx.PrimFunc:
-    """Return the graph function over a planned ``layout``; kernels are called by ``prefix`` + their name."""
+def graph_function(
+    layouts: Sequence[Layout], n_inputs: int, prefix: str, symbol: str, build_id: int
+) -> tirx.PrimFunc:
+    """Return the graph function over planned ``layouts``; kernels are called by ``prefix`` + their name.
+
+    Each layout is a variant: the operators of the second follow those of the first, and so on.
+    """
     void = PointerType(PrimType("void"))
     weights, arena = tirx.Var("weights", void), tirx.Var("arena", void)
     io_pointer = tirx.Var("io", PointerType(PrimType("int64"), "global"))
     first, last = tirx.Var("first", "int32"), tirx.Var("last", "int32")
-    prepared_index = n_inputs + len(layout.outputs)
+    prepared_index = n_inputs + len(layouts[0].outputs)
     io = tirx.decl_buffer((prepared_index + 1,), "int64", "io_buffer")
 
     def buffer_address(buffer: Buffer, at_open: bool) -> tirx.Expr:
@@ -49,10 +56,12 @@ def graph_function(layout: Layout, n_inputs: int, prefix: str, symbol: str, buil
         failed = tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_throw_last_error"))
         return tirx.IfThenElse(tirx.call_extern("int32", prefix + call.kernel, *args) != 0, failed, None)
 
-    running = [tirx.IfThenElse(tirx.all(first <= i, i < last), run(c), None) for i, c in enumerate(layout.calls)]
+    calls = [call for layout in layouts for call in layout.calls]
+    running = [tirx.IfThenElse(tirx.all(first <= i, i < last), run(c), None) for i, c in enumerate(calls)]
     special = _store(arena, build_id)
-    if layout.opening:
-        special = tirx.IfThenElse(first == -2, _sequence([run(c, at_open=True) for c in layout.opening]), special)
+    opening = [call for layout in layouts for call in layout.opening]
+    if opening:
+        special = tirx.IfThenElse(first == -2, _sequence([run(c, at_open=True) for c in opening]), special)
     body = tirx.SeqStmt(
         [
             tirx.DeclBuffer(io, data=io_pointer),

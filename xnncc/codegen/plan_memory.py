@@ -1,14 +1,14 @@
 """A flat ``main`` of kernel calls and views -> operators over memory regions, and where each buffer lies.
 
 Inputs and outputs stay where the caller has them, constants lie in the weights blob. Kernels that read nothing but
-weights run once, at open, and write to prepared memory. Everything else shares one arena:
-a buffer lives from the first operator that writes into it to the last that reads it, and two buffers that live at
+weights run once, at open, and write to prepared memory. Both are shared by the variants of a network (the same network
+for other input shapes): ``Shared``. Everything else shares one arena: a buffer lives from the first operator that writes into it to the last that reads it, and two buffers that live at
 once never overlap. Parts of a concatenation are views of the whole; reshapes are views of their operand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from math import prod
 
@@ -96,8 +96,42 @@ class Weights:
 
 
 @dataclass
+class Shared:
+    """What the variants of a network have together: constants, and what the kernels at open make of them."""
+
+    weights: Weights = field(default_factory=Weights)
+    prepared: dict[Hashable, list[int]] = field(default_factory=dict)  # kernel and operands -> places of its results
+    prepared_bytes: int = 0
+
+    def prepare(self, call: Call) -> bool:
+        """Place the results of a call at open; return whether no variant made the same ones before."""
+        key = (call.kernel, *(_constant_place(operand) for operand in call.inputs))
+        is_new = key not in self.prepared
+        if is_new:
+            places = self.prepared[key] = []
+            for operand in call.outputs:
+                places.append(self.prepared_bytes)
+                self.prepared_bytes += aligned(operand.size)
+        for operand, place in zip(call.outputs, self.prepared[key], strict=True):
+            assert operand.buffer is not None
+            operand.buffer.is_prepared, operand.buffer.place = True, place
+        return is_new
+
+
+def _constant_place(operand: Operand) -> tuple[str, int]:
+    """Return where an operand of a call at open lies: a weight, or the result of an earlier one."""
+    if operand.buffer is None:
+        return "weights", operand.weight
+    root, shift = operand.buffer.root()
+    return "prepared", root.place + shift
+
+
+@dataclass
 class Layout:
-    """Calls with all operands placed; ``opening`` are those that run once, at open."""
+    """Calls with all operands placed; ``opening`` are those that run once, at open.
+
+    ``weights`` and ``prepared_bytes`` are those of all variants up to this one.
+    """
 
     calls: list[Call]
     opening: list[Call]
@@ -109,9 +143,19 @@ class Layout:
     outputs: list[Operand]
 
 
-def plan_memory(main: relax.Function, scratch_of: Callable[[str], tuple[int, ...]]) -> Layout:
-    """Return the calls of ``main`` with every buffer placed; ``scratch_of(kernel)`` gives sizes in bytes."""
-    reader = _Reader(scratch_of)
+def plan_memory(
+    main: relax.Function,
+    scratch_of: Callable[[str], tuple[int, ...]],
+    shared: Shared | None = None,
+    kernel_of: Callable[[str], str] = str,
+) -> Layout:
+    """Return the calls of ``main`` with every buffer placed; ``scratch_of(kernel)`` gives sizes in bytes.
+
+    ``shared`` holds what the variants before this one have placed; ``kernel_of`` gives the kernel by its name in
+    ``main``.
+    """
+    shared = shared or Shared()
+    reader = _Reader(scratch_of, kernel_of, shared.weights)
     for i, p in enumerate(main.params):
         reader.env[p] = [Operand(_shape(p.ty), str(p.ty.dtype), input=i)]
     for block in main.body.blocks:
@@ -124,29 +168,25 @@ def plan_memory(main: relax.Function, scratch_of: Callable[[str], tuple[int, ...
         assert shift == 0 and buffer.output < 0, "PlanLayouts gives each output memory of its own"
         buffer.output = i
     opening, calls = _split_opening(reader.calls)
-    prepared = 0
-    for call in opening:
-        assert not call.scratch, f"'{call.kernel}' runs at open, where no scratch is planned"
-        for operand in call.outputs:
-            assert operand.buffer is not None
-            operand.buffer.is_prepared, operand.buffer.place = True, prepared
-            prepared += aligned(operand.size)
+    assert not any(call.scratch for call in opening), "no scratch is planned at open"
+    opening = [call for call in opening if shared.prepare(call)]
     buffers = _lives(calls)
     movable = [b for b in buffers if b.output < 0]
     arena = _place(movable)
     peak = _peak(movable)
     lives = tuple(BufferLife(b.name, b.place, b.size, b.first, b.last, b.kind) for b in movable)
-    return Layout(calls, opening, prepared, bytes(reader.weights.blob), arena, peak, lives, outputs)
+    return Layout(calls, opening, shared.prepared_bytes, bytes(shared.weights.blob), arena, peak, lives, outputs)
 
 
 class _Reader:
     """Turns the bindings of ``main`` into calls and buffers. A tensor is a list of one operand, a tuple of several."""
 
-    def __init__(self, scratch_of: Callable[[str], tuple[int, ...]]) -> None:
-        self.scratch_of = scratch_of
+    def __init__(
+        self, scratch_of: Callable[[str], tuple[int, ...]], kernel_of: Callable[[str], str], weights: Weights
+    ) -> None:
+        self.scratch_of, self.kernel_of, self.weights = scratch_of, kernel_of, weights
         self.env: dict[relax.Var, list[Operand]] = {}
         self.calls: list[Call] = []
-        self.weights = Weights()
 
     def operands(self, expr: relax.Expr) -> list[Operand]:
         """Return where the value of ``expr`` is."""
@@ -176,7 +216,7 @@ class _Reader:
             self.env[var] = self.operands(expr)
 
     def _kernel_call(self, var: relax.Var, call: tvm.ir.Call) -> list[Operand]:
-        kernel = call.args[0].name_hint
+        kernel = self.kernel_of(call.args[0].name_hint)
         types = [var.ty] if isinstance(var.ty, relax.TensorType) else list(var.ty.fields)
         outputs = [Operand(_shape(t), str(t.dtype), Buffer(_bytes(t), var.name)) for t in types]
         scratch = [Buffer(size, f"{var.name} scratch", "scratch") for size in self.scratch_of(kernel)]

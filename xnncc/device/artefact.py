@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from xnncc.errors import BadInput, BadPackage, DeviceError, nearest
 from xnncc.ir.plan import DTYPE_BYTES
+from xnncc.pack import variant_manifests
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,6 +67,17 @@ class Device(ABC):
     @abstractmethod
     def run(self, folder: Path, inputs: Sequence[np.ndarray], threads: int = 1) -> list[np.ndarray]:
         """Return the outputs, in the manifest's order, of one inference; ``inputs`` in the manifest's order."""
+
+    def run_stream(
+        self, folder: Path, steps: Sequence[Sequence[np.ndarray]], threads: int = 1
+    ) -> list[list[np.ndarray]]:
+        """Return the outputs of several inferences in a row on one open network, whose states go on from each to the next.
+
+        All steps have the same shapes.
+        """
+        if len(steps) > 1 and self.manifest.get("states"):
+            raise DeviceError(f"device '{self.name}'", "it opens the network anew for every inference")
+        return [self.run(folder, inputs, threads) for inputs in steps]
 
     @abstractmethod
     def time(
@@ -122,12 +134,31 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return np.dtype("uint16" if name == "bfloat16" else name)
 
 
+def variant_for(manifest: dict[str, Any], inputs: Sequence[Any]) -> dict[str, Any]:
+    """Return the manifest of the variant that takes inputs of these shapes, in the manifest's order.
+
+    Raises: BadInput when the artefact was built for several shapes and none of them fits.
+    """
+    import numpy as np
+
+    variants = variant_manifests(manifest)
+    if len(variants) == 1 or len(inputs) != len(manifest["inputs"]):
+        return variants[0]
+    given = [list(np.shape(value)) for value in inputs]
+    for variant in variants:
+        if [tensor["shape"] for tensor in variant["inputs"]] == given:
+            return variant
+    words = ", ".join(f"'{t['name']}' {shape}" for t, shape in zip(manifest["inputs"], given, strict=True))
+    built = "; ".join(", ".join(f"'{t['name']}' {t['shape']}" for t in v["inputs"]) for v in variants)
+    raise BadInput(f"inputs {words}", f"the artefact was built for {built}", "Resize them, or build with that --shape.")
+
+
 def check_inputs(manifest: dict[str, Any], inputs: Sequence[Any]) -> list[np.ndarray]:
-    """Return the inputs as dense arrays of the manifest's shapes and types, in its order.
+    """Return the inputs as dense arrays of the shapes and types of the variant that fits, in the manifest's order.
 
     Raises: BadInput.
     """
-    expected = manifest["inputs"]
+    expected = variant_for(manifest, inputs)["inputs"]
     if len(inputs) != len(expected):
         names = ", ".join(f"'{t['name']}'" for t in expected)
         raise BadInput(f"{len(inputs)} inputs given", f"the network has {len(expected)}", f"Give {names}.")
@@ -180,6 +211,15 @@ def split_outputs(manifest: dict[str, Any], data: bytes) -> list[np.ndarray]:
         arrays.append(flat.reshape(tensor["shape"]).copy())
         at += size
     return arrays
+
+
+def split_steps(manifest: dict[str, Any], data: bytes, steps: int) -> list[list[np.ndarray]]:
+    """Return the outputs of several inferences out of their bytes, one inference after the other.
+
+    Raises: DeviceError when there are fewer or more bytes.
+    """
+    size = len(data) // steps
+    return [split_outputs(manifest, data[i * size : (i + 1) * size]) for i in range(steps)]
 
 
 def split_regions(ops: Ops, data: bytes) -> Iterator[tuple[int, list[np.ndarray]]]:

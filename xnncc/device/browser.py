@@ -49,10 +49,11 @@ class BrowserDevice(RunnerDevice):
 
     def call(self, folder: Path, arguments: list[str], inputs: bytes, regions: str | None) -> tuple[str, bytes]:
         """See RunnerDevice."""
-        mode, _threads, _sizes, *more = arguments
+        mode, _threads, sizes, *more = arguments
         module = module_file(folder, self.manifest)
         job = {
             "mode": mode, "module": f"./artefact/{quote(module.name)}", "regions": regions or "",
+            "variant": int(sizes.partition("@")[0]),
             "repeat": int(more[0]) if mode == "time" else 0, "perOp": mode == "time" and more[1] == "1",
         }  # fmt: skip
         artefact = (module, library_file(folder, self.manifest), package_file(folder, self.manifest))

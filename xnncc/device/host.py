@@ -21,9 +21,10 @@ from xnncc.device.artefact import (
     Timings,
     check_inputs,
     crash_error,
-    split_outputs,
     split_regions,
+    split_steps,
     timings_of_ops,
+    variant_for,
 )
 from xnncc.device.network import Network, check_host, load
 from xnncc.errors import XnnccError
@@ -45,30 +46,38 @@ class HostDevice(Device):
 
     def run(self, folder: Path, inputs: Sequence[np.ndarray], threads: int = 1) -> list[np.ndarray]:
         """See Device."""
-        _, data = self._child(folder, inputs, {"do": "run", "threads": threads})
-        return split_outputs(self.manifest, data)
+        return self.run_stream(folder, [inputs], threads)[0]
+
+    def run_stream(
+        self, folder: Path, steps: Sequence[Sequence[np.ndarray]], threads: int = 1
+    ) -> list[list[np.ndarray]]:
+        """See Device."""
+        _, data = self._child(folder, steps, {"do": "run", "threads": threads})
+        return split_steps(variant_for(self.manifest, steps[0]), data, len(steps))
 
     def time(
         self, folder: Path, inputs: Sequence[np.ndarray], threads: int = 1, repeat: int = 20, per_op: bool = False
     ) -> Timings:
         """See Device."""
         request = {"do": "time", "threads": threads, "repeat": repeat, "per_op": per_op}
-        samples, _ = self._child(folder, inputs, request)
+        samples, _ = self._child(folder, [inputs], request)
         return timings_of_ops(samples) if per_op else Timings(samples)
 
     def trace(self, folder: Path, inputs: Sequence[np.ndarray], ops: Ops) -> Iterator[tuple[int, list[np.ndarray]]]:
         """See Device."""
         regions = [{"index": op["index"], "outputs": op["outputs"]} for op in ops]
-        _, data = self._child(folder, inputs, {"do": "trace", "threads": 1, "ops": regions})
+        _, data = self._child(folder, [inputs], {"do": "trace", "threads": 1, "ops": regions})
         yield from split_regions(ops, data)
 
-    def _child(self, folder: Path, inputs: Sequence[Any], request: dict[str, Any]) -> tuple[Any, bytes]:
+    def _child(self, folder: Path, steps: Sequence[Sequence[Any]], request: dict[str, Any]) -> tuple[Any, bytes]:
         """Return the child's JSON answer and the bytes that it wrote."""
-        arrays = check_inputs(self.manifest, inputs)
+        arrays = [check_inputs(self.manifest, inputs) for inputs in steps]
+        variant = variant_for(self.manifest, steps[0])["variant"]
         with tempfile.TemporaryDirectory(prefix="xnncc-") as scratch:
-            for i, array in enumerate(arrays):
-                array.tofile(Path(scratch) / f"{i}.bin")
-            request = {**request, "folder": str(folder), "scratch": scratch}
+            for step, inputs in enumerate(arrays):
+                for i, array in enumerate(inputs):
+                    array.tofile(Path(scratch) / f"{step}.{i}.bin")
+            request = {**request, "folder": str(folder), "scratch": scratch, "variant": variant, "steps": len(steps)}
             argv = [sys.executable, "-m", "xnncc.device.host"]
             done = subprocess.run(argv, input=json.dumps(request), capture_output=True, text=True, check=False)
             if done.returncode != 0:
@@ -99,18 +108,23 @@ def _do(request: dict[str, Any]) -> Any:
 
     scratch = Path(request["scratch"])
     with Network(Path(request["folder"]), threads=request["threads"]) as net:
-        feeds = [
-            np.fromfile(scratch / f"{i}.bin", dtype=numpy_dtype(t.dtype)).reshape(t.shape)
-            for i, t in enumerate(net.inputs)
-        ]
+        net.use(request["variant"])
+
+        def feeds_of(step: int) -> list[np.ndarray]:
+            files = [(scratch / f"{step}.{i}.bin", t) for i, t in enumerate(net.inputs)]
+            return [np.fromfile(file, dtype=numpy_dtype(t.dtype)).reshape(t.shape) for file, t in files]
+
+        if request["do"] == "run":
+            with (scratch / "out.bin").open("wb") as file:
+                for step in range(request["steps"]):
+                    file.writelines(array.tobytes() for array in net.run(feeds_of(step)))
+            return None
+        feeds = feeds_of(0)
         outputs, ins, outs = net.bind(feeds)
         if request["do"] == "trace":
             _trace(net, request["ops"], feeds, outputs, ins, outs, scratch / "out.bin")
             return None
         net.run_ops(ins, outs, 0, net.op_count)
-        if request["do"] == "run":
-            (scratch / "out.bin").write_bytes(b"".join(a.tobytes() for a in outputs))
-            return None
         return [_time_once(net, ins, outs, request["per_op"]) for _ in range(request["repeat"])]
 
 

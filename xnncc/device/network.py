@@ -14,11 +14,12 @@ from xnncc.device.artefact import (
     library_file,
     numpy_dtype,
     package_file,
+    variant_for,
 )
 from xnncc.errors import BadPackage, BadTarget, DeviceError
 from xnncc.host_cpu import host_abi, host_architecture
 from xnncc.ir.plan import TensorInfo
-from xnncc.pack import read_manifest
+from xnncc.pack import read_manifest, variant_manifests
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,8 +79,7 @@ class Network:
     def __init__(self, folder: Path, manifest: dict[str, Any] | None = None, threads: int = 1) -> None:
         self.manifest = manifest or read_manifest(folder)
         check_host(self.manifest)
-        self.inputs = _tensors(self.manifest["inputs"])
-        self.outputs = _tensors(self.manifest["outputs"])
+        self._choose(variant_manifests(self.manifest)[0])
         self._net = ctypes.c_void_p()
         library = library_file(folder, self.manifest)
         try:
@@ -103,6 +103,7 @@ class Network:
         lib.xnnrt_run.argtypes = [pointer, pointer, pointer]
         lib.xnnrt_run_ops.argtypes = [pointer, pointer, pointer, ctypes.c_int32, ctypes.c_int32]
         lib.xnnrt_reset.argtypes = [pointer]
+        lib.xnnrt_use_variant.argtypes = [pointer, ctypes.c_int]
         lib.xnnrt_op_count.argtypes = [pointer]
         lib.xnnrt_op_count.restype = ctypes.c_int32
         lib.xnnrt_arena.argtypes = [pointer]
@@ -114,6 +115,9 @@ class Network:
     def __call__(self, *arrays: Any, **named: Any) -> dict[str, np.ndarray]:
         """Return the outputs by name. Takes one table of arrays, arrays in order, or arrays by keyword.
 
+        Of an artefact that was built for several shapes it runs the variant that the arrays fit; ``inputs`` and
+        ``outputs`` are those of the variant that ran last.
+
         Raises: BadInput, DeviceError.
         """
         if len(arrays) == 1 and isinstance(arrays[0], dict) and not named:
@@ -122,10 +126,21 @@ class Network:
             feeds = inputs_by_name(self.manifest, named)
         else:
             feeds = check_inputs(self.manifest, arrays)
+        self.use(variant_for(self.manifest, feeds)["variant"])
         return dict(zip((t.name for t in self.outputs), self.run(feeds), strict=True))
 
+    def use(self, variant: int) -> None:
+        """Let the network take the shapes of that variant from now on; states go on."""
+        if variant != self.variant:
+            self._check(self._library.xnnrt_use_variant(self._open_net(), variant), f"choosing variant {variant}")
+            self._choose(variant_manifests(self.manifest)[variant])
+
+    def _choose(self, manifest: dict[str, Any]) -> None:
+        self.variant: int = manifest["variant"]
+        self.inputs, self.outputs = _tensors(manifest["inputs"]), _tensors(manifest["outputs"])
+
     def run(self, feeds: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the outputs in order, given checked inputs in order."""
+        """Return the outputs in order, given checked inputs in order, of the present variant's shapes."""
         outputs, ins, outs = self.bind(feeds)
         self._check(self._library.xnnrt_run(self._open_net(), ins, outs), "running the network")
         return outputs

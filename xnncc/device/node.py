@@ -33,7 +33,7 @@ class NodeDevice(RunnerDevice):
 
     def call(self, folder: Path, arguments: list[str], inputs: bytes, regions: str | None) -> tuple[str, bytes]:
         """See RunnerDevice."""
-        mode, _threads, _sizes, *more = arguments
+        mode, _threads, sizes, *more = arguments
         module = module_file(folder, self.manifest)
         with tempfile.TemporaryDirectory(prefix="xnncc-") as scratch:
             source, result, lines = (Path(scratch) / name for name in ("in.bin", "out.bin", "regions.txt"))
@@ -41,7 +41,8 @@ class NodeDevice(RunnerDevice):
             if regions is not None:
                 lines.write_text(regions, encoding="utf-8")
                 more = [str(lines)]
-            argv = [self.program, str(_SCRIPT), mode, str(module), str(source), str(result), *more]
+            variant = sizes.partition("@")[0]
+            argv = [self.program, str(_SCRIPT), mode, str(module), variant, str(source), str(result), *more]
             done = subprocess.run(argv, capture_output=True, text=True, check=False)
             what = f"'{folder}' in Node"
             if done.returncode < 0:

@@ -4,28 +4,39 @@
 /**
  * Does `job` on the network of `module`, the artefact's ES module, which loads the library and the package beside it.
  *
- * job: { mode: "run" | "time" | "trace", inputs: Uint8Array, repeat: number, perOp: boolean, regions: string }, where
- * inputs are all inputs one after the other, and regions a line "OP SPACE INDEX OFFSET BYTES" for each region to trace.
+ * job: { mode: "run" | "time" | "trace", variant: number, inputs: Uint8Array, repeat: number, perOp: boolean,
+ * regions: string }, where inputs are all inputs one after the other, of several inferences in a row for "run", and
+ * regions a line "OP SPACE INDEX OFFSET BYTES" for each region to trace.
  * Returns { text, parts }: the lines "run NS" or "op INDEX NS" of "time", and the outputs (or regions) as bytes.
  */
 export async function runNetwork(module, job) {
   const net = await module.load();
-  net.feed(tensorsOf(module.inputs, job.inputs));
-  if (job.mode === "trace") return { text: "", parts: [...trace(net, job.regions)] };
-  net.runOps(0, net.opCount);
-  const results = net.results();
-  const parts = module.outputs.map((tensor) => new Uint8Array(results[tensor.name].buffer));
+  net.use(job.variant);
+  const steps = tensorsOf(net.inputs, job.inputs);
+  if (job.mode === "trace") {
+    net.feed(steps[0]);
+    return { text: "", parts: [...trace(net, job.regions)] };
+  }
+  const parts = steps.flatMap((feeds) => {
+    const results = net.run(feeds);
+    return net.outputs.map((tensor) => new Uint8Array(results[tensor.name].buffer));
+  });
   return { text: job.mode === "time" ? time(net, job.repeat, job.perOp).join("\n") : "", parts };
 }
 
+/** Returns the feeds of each inference: at least of one. */
 function tensorsOf(inputs, bytes) {
   let at = bytes.byteOffset;
-  return Object.fromEntries(inputs.map((t) => {
-    const length = t.shape.reduce((a, b) => a * b, 1) * t.type.BYTES_PER_ELEMENT;
-    const copy = bytes.buffer.slice(at, at + length);
-    at += length;
-    return [t.name, new t.type(copy)];
-  }));
+  const end = at + bytes.byteLength, steps = [];
+  do {
+    steps.push(Object.fromEntries(inputs.map((t) => {
+      const length = t.shape.reduce((a, b) => a * b, 1) * t.type.BYTES_PER_ELEMENT;
+      const copy = bytes.buffer.slice(at, at + length);
+      at += length;
+      return [t.name, new t.type(copy)];
+    })));
+  } while (at < end);
+  return steps;
 }
 
 /** Yields the bytes of each region, after its operator ran. */

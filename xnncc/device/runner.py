@@ -17,10 +17,11 @@ from xnncc.device.artefact import (
     Ops,
     Timings,
     check_inputs,
-    split_outputs,
     split_regions,
+    split_steps,
     tensor_bytes,
     timings_of_ops,
+    variant_for,
 )
 from xnncc.errors import DeviceError
 from xnncc.target import Target
@@ -32,10 +33,15 @@ _SPACES = {"arena": "a", "input": "i", "output": "o"}
 
 
 def runner_program(target: Target) -> Path:
-    """Return the runner, built for an ELF target and kept in the user's cache. Raises: ToolchainError."""
+    """Return the runner of whole networks, built for an ELF target. Raises: ToolchainError."""
+    return tool_program(target, "runner")
+
+
+def tool_program(target: Target, name: str) -> Path:
+    """Return a program of runtime/tools, built for an ELF target and kept in the user's cache. Raises: ToolchainError."""
     tools = RUNTIME / "tools"
-    sources = [tools / "runner.c", tools / "start.c"]
-    headers = [RUNTIME / "include" / "xnnrt.h", SYSROOT / "include" / "xnn_libc.h"]
+    sources = [tools / f"{name}.c", tools / "start.c"]
+    headers = [tools / "plain_io.h", RUNTIME / "include" / "xnnrt.h", SYSROOT / "include" / "xnn_libc.h"]
     key = content_key([find_tool("compiler", target).version, *sources, *headers, SYSROOT / "symbols.toml"])
 
     def make(folder: Path) -> None:
@@ -45,9 +51,9 @@ def runner_program(target: Target) -> Path:
             extra = ["-I../include", *(["-ffreestanding"] if source.name == "arm_builtins.c" else [])]
             compile_file(target, source, out, extra)
             objects.append(out)
-        link_program(target, objects, folder / "runner")
+        link_program(target, objects, folder / name)
 
-    return cached("runner", f"{target.toolchain.triple}-{key}", make) / "runner"
+    return cached(name, f"{target.toolchain.triple}-{key}", make) / name
 
 
 class RunnerDevice(Device):
@@ -57,19 +63,26 @@ class RunnerDevice(Device):
     def call(self, folder: Path, arguments: list[str], inputs: bytes, regions: str | None) -> tuple[str, bytes]:
         """Run the runner in ``arguments[0]`` mode; return its stdout and the bytes of its output file.
 
-        ``arguments`` are mode, threads, sizes, then what the mode wants but for files.
+        ``arguments`` are mode, threads, sizes ("VARIANT@INPUT,...:OUTPUT,..." in bytes), then what the mode wants but
+        for files. ``inputs`` are those of one inference, or of several in a row.
         """
 
     def run(self, folder: Path, inputs: Sequence[np.ndarray], threads: int = 1) -> list[np.ndarray]:
         """See Device."""
-        _, data = self._call(folder, "run", inputs, threads, [])
-        return split_outputs(self.manifest, data)
+        return self.run_stream(folder, [inputs], threads)[0]
+
+    def run_stream(
+        self, folder: Path, steps: Sequence[Sequence[np.ndarray]], threads: int = 1
+    ) -> list[list[np.ndarray]]:
+        """See Device."""
+        _, data = self._call(folder, "run", steps, threads, [])
+        return split_steps(variant_for(self.manifest, steps[0]), data, len(steps))
 
     def time(
         self, folder: Path, inputs: Sequence[np.ndarray], threads: int = 1, repeat: int = 20, per_op: bool = False
     ) -> Timings:
         """See Device."""
-        text, _ = self._call(folder, "time", inputs, threads, [str(repeat), str(int(per_op))])
+        text, _ = self._call(folder, "time", [inputs], threads, [str(repeat), str(int(per_op))])
         rows = [line.split() for line in text.splitlines()]
         if not per_op:
             return Timings([int(row[1]) / 1e6 for row in rows if row and row[0] == "run"])
@@ -79,21 +92,22 @@ class RunnerDevice(Device):
 
     def trace(self, folder: Path, inputs: Sequence[np.ndarray], ops: Ops) -> Iterator[tuple[int, list[np.ndarray]]]:
         """See Device."""
-        _, data = self._call(folder, "trace", inputs, 1, [], region_lines(ops))
+        _, data = self._call(folder, "trace", [inputs], 1, [], region_lines(ops))
         yield from split_regions(ops, data)
 
     def _call(
         self,
         folder: Path,
         mode: str,
-        inputs: Sequence[np.ndarray],
+        steps: Sequence[Sequence[np.ndarray]],
         threads: int,
         more: list[str],
         regions: str | None = None,
     ) -> tuple[str, bytes]:
-        arrays = check_inputs(self.manifest, inputs)
-        sizes = ":".join(",".join(str(tensor_bytes(t)) for t in self.manifest[side]) for side in ("inputs", "outputs"))
-        data = b"".join(a.tobytes() for a in arrays)
+        chosen = variant_for(self.manifest, steps[0])
+        sizes = ":".join(",".join(str(tensor_bytes(t)) for t in chosen[side]) for side in ("inputs", "outputs"))
+        sizes = f"{chosen['variant']}@{sizes}"
+        data = b"".join(a.tobytes() for inputs in steps for a in check_inputs(chosen, inputs))
         return self.call(Path(folder), [mode, str(threads), sizes, *more], data, regions)
 
 

@@ -99,13 +99,14 @@ def _compiled(mod: tvm.IRModule, call: Call, values: dict[Var, Any]) -> Tensor:
     return tuple(part.numpy() for part in result) if isinstance(result, tvm.ir.Array) else result.numpy()
 
 
-def _run_kernel(kernel: tvm.tirx.PrimFunc, call: Call, operands: list[np.ndarray]) -> np.ndarray:
-    """Return what a TE kernel of our own computes; its last parameter is the output."""
+def _run_kernel(kernel: tvm.tirx.PrimFunc, call: Call, operands: list[np.ndarray]) -> Tensor:
+    """Return what a TE kernel computes; its last parameters are the outputs."""
     main = kernel.with_attr("global_symbol", "main")
     compiled = tvm.compile(tvm.IRModule({"main": main}), target=tvm.target.Target("llvm"))
-    result = tvm.runtime.tensor(np.empty([int(dim) for dim in call.ty.shape.values], str(call.ty.dtype)))
-    compiled["main"](*(tvm.runtime.tensor(np.ascontiguousarray(operand)) for operand in operands), result)
-    return result.numpy()
+    types = [call.ty] if isinstance(call.ty, relax.TensorType) else list(call.ty.fields)
+    results = [tvm.runtime.tensor(np.empty([int(dim) for dim in t.shape.values], str(t.dtype))) for t in types]
+    compiled["main"](*(tvm.runtime.tensor(np.ascontiguousarray(operand)) for operand in operands), *results)
+    return results[0].numpy() if len(results) == 1 else tuple(result.numpy() for result in results)
 
 
 def _renamed(mod: tvm.IRModule, block: relax.BlockBuilder, arg: Any, renamed: dict[Var, Var]) -> Any:

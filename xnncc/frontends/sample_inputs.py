@@ -31,13 +31,15 @@ _MOVED = ("permute_dims", "reshape", "strided_slice")
 _COMPARED = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
-def random_inputs(mod: tvm.IRModule, inputs: Sequence[TensorInfo]) -> list[dict[str, np.ndarray]]:
+def random_inputs(
+    mod: tvm.IRModule, inputs: Sequence[TensorInfo], seed: int = SEED
+) -> list[dict[str, np.ndarray]]:
     """Return one feed, or one for each value that a scalar integer input is compared with (at most ``MAX_RUNS``)."""
     limits, values = _uses(mod)
     scalings = _scalings(mod)
     scalars = [info for info in inputs if info.shape in ((), (1,)) and values.get(info.name)]
     runs = min(max((len(values[info.name]) + 1 for info in scalars), default=1), MAX_RUNS)
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     feeds = []
     for run in range(runs):
         feed = {info.name: _random(rng, info, limits.get(info.name), values.get(info.name)) for info in inputs}
@@ -51,6 +53,11 @@ def random_inputs(mod: tvm.IRModule, inputs: Sequence[TensorInfo]) -> list[dict[
             feed[info.name] = np.full(info.shape, chosen, info.dtype)
         feeds.append(feed)
     return feeds
+
+
+def random_stream(mod: tvm.IRModule, inputs: Sequence[TensorInfo], steps: int) -> list[dict[str, np.ndarray]]:
+    """Return the feeds of several runs in a row, each with numbers of its own."""
+    return [random_inputs(mod, inputs, SEED + step)[0] for step in range(steps)]
 
 
 def _random(rng: np.random.Generator, info: TensorInfo, limit: int | None, values: set[float] | None) -> np.ndarray:

@@ -48,7 +48,7 @@ def tie_states(imported: Imported, pairs: Sequence[str]) -> Imported:
         inputs=tuple(info for info in imported.inputs if info not in before),
         outputs=tuple(info for info in imported.outputs if info not in after),
         states=tuple(found),
-        runtime=_FromZero(imported.runtime, before),
+        runtime=_FromZero(imported.runtime, found),
     )
 
 
@@ -91,11 +91,11 @@ def _last(exprs: list[relax.Expr], infos: tuple[TensorInfo, ...], last: tuple[Te
 
 
 class _FromZero:
-    """A reference runtime whose states are zero."""
+    """A reference runtime whose states begin at zero."""
 
-    def __init__(self, runtime: Reference, states: tuple[TensorInfo, ...]) -> None:
-        self._runtime = runtime
-        self._zeros = {info.name: np.zeros(info.shape, info.dtype) for info in states}
+    def __init__(self, runtime: Reference, states: Sequence[tuple[TensorInfo, TensorInfo]]) -> None:
+        self._runtime, self._states = runtime, states
+        self._zeros = {before.name: np.zeros(before.shape, before.dtype) for before, _ in states}
 
     @property
     def name(self) -> str:
@@ -105,6 +105,14 @@ class _FromZero:
     def run(self, feeds: Feeds) -> Feeds:
         """Return the outputs of the first run, by name."""
         return self._runtime.run({**feeds, **self._zeros})
+
+    def stream(self, steps: Sequence[Feeds]) -> list[Feeds]:
+        """Return the outputs of several runs in a row: what one computes for a state is that state in the next."""
+        kept, results = self._zeros, []
+        for feeds in steps:
+            results.append(self._runtime.run({**feeds, **kept}))
+            kept = {before.name: results[-1][after.name] for before, after in self._states}
+        return results
 
     def tensors(self, feeds: Feeds, names: Iterable[str]) -> Feeds:
         """Return intermediate tensors of the first run, by name."""

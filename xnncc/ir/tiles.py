@@ -14,13 +14,21 @@ def divisors(n: int, top: int = 64) -> list[int]:
     return [d for d in range(1, min(n, top) + 1) if n % d == 0]
 
 
+def row_pieces(outer: int, rows: int) -> int:
+    """Return into how many pieces ``rows`` below ``outer`` parallel iterations should be split, so that threads get
+    like shares: the fewest of at least 32 iterations in all, or of a number that 2, 4 and 8 threads divide."""
+    return next((d for d in divisors(rows, rows) if outer * d >= 32 or outer * d % 8 == 0), rows)
+
+
 def registers_needed(ob: int, t: int, machine: Machine) -> int:
     """Return how many vector registers the tile's inner loop keeps live.
 
-    Where a multiply-add takes one lane of a register (Arm), LLVM unrolls the channel loop and keeps all t inputs; wasm
-    engines do much the same. Elsewhere the ob weight vectors stay and one broadcast lives at a time, which AVX-512
-    folds into the multiply-add when ob is 1.
+    Where a multiply-add takes one lane of a register (Arm), all t inputs and ob weights stay, and LLVM starts to spill
+    with the last two registers (3x7 does, 3x6 and 4x5 do not). Wasm engines do much the same. Elsewhere the ob weight
+    vectors stay and one broadcast lives at a time, which AVX-512 folds into the multiply-add when ob is 1.
     """
+    if machine.multiplies_by_lane:
+        return ob * t + t + ob + 2
     if machine.lanes == 4:
         return ob * t + t + ob
     if ob == 1:
@@ -34,6 +42,11 @@ def cycles(ob: int, t: int, machine: Machine) -> float:
     return max(ob * t / machine.fma_ports, loads / (machine.load_ports * LOAD_USE), machine.fma_latency) / (ob * t)
 
 
+def _spare(ob: int, t: int, machine: Machine) -> float:
+    """Return what decides between tiles of equal cycles: loads that need no issue slot, or else the larger tile."""
+    return (ob + t / machine.lanes) / (ob * t) if machine.multiplies_by_lane else -ob * t
+
+
 def tiles(blocks: int, oh: int, ow: int, machine: Machine) -> list[tuple[int, int, int]]:
     """Return (ob, ht, wt) that fit the registers, best first; wt divides ow, ht > 1 only for whole rows."""
     found = []
@@ -41,7 +54,7 @@ def tiles(blocks: int, oh: int, ow: int, machine: Machine) -> list[tuple[int, in
         for wt in divisors(ow, 32):
             for ht in divisors(oh, 8) if wt == ow else [1]:
                 if registers_needed(ob, ht * wt, machine) <= machine.registers:
-                    found.append((round(cycles(ob, ht * wt, machine), 3), -ob * ht * wt, ob, ht, wt))
+                    found.append((round(cycles(ob, ht * wt, machine), 3), _spare(ob, ht * wt, machine), ob, ht, wt))
     return [tile[2:] for tile in sorted(found)] or [(1, 1, 1)]
 
 

@@ -3,9 +3,9 @@
 Imports nothing but the standard library, so that a package can be inspected anywhere.
 """
 
-from xnncc.pack.layout import Package, Section, Tensor
-from xnncc.pack.manifest import read_manifest, write_manifest
+from xnncc.pack.layout import Package, Section, Tensor, Variant
+from xnncc.pack.manifest import read_manifest, variant_manifests, write_manifest
 from xnncc.pack.read import decode, read
 from xnncc.pack.write import encode, write
 
-__all__ = ["Package", "Section", "Tensor", "decode", "encode", "read", "read_manifest", "write", "write_manifest"]
+__all__ = ["Package", "Section", "Tensor", "Variant", "decode", "encode", "read", "read_manifest", "variant_manifests", "write", "write_manifest"]

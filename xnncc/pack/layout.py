@@ -29,11 +29,15 @@ KIND_WGHT = b"WGHT"
 KIND_STAT = b"STAT"
 STAT = Struct("<I")
 
+# Section 6.2: contents as META.
+KIND_VARI = b"VARI"
+
 # Section 5.1: arena, scratch, ops, inputs, outputs, string bytes, model name, target name, prepared.
 META = Struct("<QQIIIIIIQ")
 
 # Section 5.2: name, dtype, rank, reserved, dims.
 TENSOR = Struct("<IIII8Q")
+TENSOR_DIMS = 16  # bytes before the dims
 
 # Section 7: dtype name -> (code, bytes of an element).
 DTYPES = {
@@ -81,10 +85,21 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """The network at further shapes: inputs and outputs as the package's, but for their dims. Sizes are in bytes."""
+
+    arena_bytes: int
+    op_count: int
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
 class Package:
     """Everything a package says. ``weights`` is the blob as the kernels read it; sizes are in bytes.
 
-    The last ``state_count`` inputs and outputs are pairs that the runtime keeps between runs.
+    The last ``state_count`` inputs and outputs are pairs that the runtime keeps between runs. ``variants`` are the
+    further shapes that the library was built for; the first are the package's own.
     """
 
     name: str
@@ -99,6 +114,7 @@ class Package:
     extra: tuple[Section, ...] = ()
     prepared_bytes: int = 0  # memory that open fills once from the weights: what the kernels read instead of them
     state_count: int = 0
+    variants: tuple[Variant, ...] = ()
 
 
 def aligned(offset: int) -> int:

@@ -5,7 +5,12 @@
      "files": [{"path", "bytes", "sha256", "role"}], "tools": {"xnncc": "0.1.0", ...}, "source": {"file", "sha256"},
      "ops": [{"index", "kernel", "rule", "source": [...], "outputs": [{"space", "offset", "size", "shape", ...}]}]}
 
-Further keys are kept as they are. Sizes are bytes; paths are relative to the folder.
+A network that was built for several shapes has "variants" too: for each further one "inputs", "outputs", "op_count",
+"arena_bytes" and "ops", as they stand above for the first.
+
+"fixed": [{"name", "shape", "dtype", "base64"}] are inputs of the model that the build made constants, "nms_rows" is
+how many rows its NonMaxSuppression gives. Further keys are kept as they are. Sizes are bytes; paths are relative to
+the folder.
 """
 
 from __future__ import annotations
@@ -35,6 +40,8 @@ _SHAPE: dict[str, Any] = {
     "tools": "a table of text", "source": {"file": _TEXT, "sha256": "64 hexadecimal digits"},
     "ops": [{"index": _COUNT, "kernel": _TEXT, "rule": _TEXT, "source": [_TEXT], "outputs": [_REGION]}],
 }  # fmt: skip
+_OF_A_VARIANT = ("inputs", "outputs", "op_count", "arena_bytes", "ops")
+_VARIANTS = {"variants": [{key: _SHAPE[key] for key in _OF_A_VARIANT}]}
 
 
 def write_manifest(path: str | os.PathLike[str], manifest: dict[str, Any]) -> None:
@@ -71,7 +78,16 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
         _refuse(str(file), f"not JSON as xnncc writes it ({error})")
     _check_version(str(file), manifest)
     _check(str(file), "manifest", manifest, _SHAPE)
+    if "variants" in manifest:
+        _check(str(file), "manifest", manifest, _VARIANTS)
     return manifest
+
+
+def variant_manifests(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the manifest as each variant would have it alone, with its number as "variant"."""
+    first = {key: value for key, value in manifest.items() if key != "variants"}
+    further = [first | {key: v[key] for key in _OF_A_VARIANT} for v in manifest.get("variants", ())]
+    return [m | {"variant": index} for index, m in enumerate([first, *further])]
 
 
 def _check_version(file: str, manifest: Any) -> None:

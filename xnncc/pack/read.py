@@ -10,7 +10,7 @@ from zlib import crc32
 
 from xnncc.errors import BadPackage
 from xnncc.pack import layout
-from xnncc.pack.layout import Package, Section, Tensor, aligned
+from xnncc.pack.layout import Package, Section, Tensor, Variant, aligned
 
 _DAMAGED = "Copy it again, or build it again with 'xnncc build'"
 _NEWER = "Update xnncc: pip install --upgrade xnncc"
@@ -50,7 +50,7 @@ class _Reader:
         sections, build_id = self.header()
         entries = self.table(sections)
         meta = weights = states = None
-        extra = []
+        extra, variants = [], []
         for kind, encoding, flags, crc, offset, stored, decoded in entries:
             contents = self.data[offset : offset + stored]
             if crc32(contents) != crc:
@@ -61,13 +61,16 @@ class _Reader:
                 weights = contents
             elif kind == layout.KIND_STAT:
                 states = contents
+            elif kind == layout.KIND_VARI:
+                variants.append(contents)
             else:
                 required = bool(flags & layout.FLAG_REQUIRED)
                 decoded_bytes = None if encoding == layout.ENCODING_RAW else decoded
                 extra.append(Section(kind.decode("latin-1"), bytes(contents), encoding, required, decoded_bytes))
         assert meta is not None and weights is not None  # table() has seen both
         package = _Meta(self, meta).package(build_id, weights, tuple(extra))
-        return package if states is None else self.with_states(package, states)
+        package = package if states is None else self.with_states(package, states)
+        return self.with_variants(package, meta, variants)
 
     def with_states(self, package: Package, data: memoryview) -> Package:
         """Section 6.1: return ``package`` with its count of states."""
@@ -80,6 +83,27 @@ class _Reader:
             if (before.dtype, before.shape) != (after.dtype, after.shape):
                 self.refuse(f"state {before.name!r} is not of the type and shape of {after.name!r}")
         return replace(package, state_count=count)
+
+    def with_variants(self, package: Package, meta: memoryview, data: list[memoryview]) -> Package:
+        """Section 6.2: return ``package`` with its variants."""
+        found: list[Variant] = []
+        for contents in data:
+            other = _Meta(self, contents).package(package.build_id, package.weights, ())
+            same = (package.thread_scratch_bytes, package.prepared_bytes, len(package.inputs), len(package.outputs))
+            if same != (other.thread_scratch_bytes, other.prepared_bytes, len(other.inputs), len(other.outputs)):
+                self.refuse("its variants need other memory, or have other inputs or outputs")
+            if not _same_but_dims(meta, contents, len(other.inputs) + len(other.outputs)):
+                self.refuse("the inputs and outputs of its variants differ in more than their sizes")
+            count = package.state_count
+            if count and (package.inputs[-count:], package.outputs[-count:]) != (
+                other.inputs[-count:],
+                other.outputs[-count:],
+            ):
+                self.refuse("the shape of a state depends on the variant")
+            found.append(Variant(other.arena_bytes, other.op_count, other.inputs, other.outputs))
+        if package.op_count + sum(variant.op_count for variant in found) > layout.MAX_OPS:
+            self.refuse("its variants have too many operators")
+        return replace(package, variants=tuple(found))
 
     def header(self) -> tuple[int, int]:
         """Section 2: return the number of sections and the build id."""
@@ -115,10 +139,10 @@ class _Reader:
                 self.refuse(f"section {_show(kind)} is not where it must be")
             if decoded > layout.MAX_BYTES or (raw and decoded != stored):
                 self.refuse(f"section {_show(kind)} cannot be {decoded} bytes long")
-            if kind in (layout.KIND_META, layout.KIND_WGHT, layout.KIND_STAT):
+            if kind in (layout.KIND_META, layout.KIND_WGHT, layout.KIND_STAT, layout.KIND_VARI):
                 if not raw:
                     self.refuse(f"section {_show(kind)} is coded in an unknown way (number {encoding})", _NEWER)
-                if kinds.count(kind) > 1:
+                if kinds.count(kind) > 1 and kind != layout.KIND_VARI:
                     self.refuse(f"section {_show(kind)} occurs twice")
             elif flags & layout.FLAG_REQUIRED:
                 self.refuse(f"it needs section {_show(kind)}, which is not known", _NEWER)
@@ -194,6 +218,18 @@ class _Meta:
             if dim > layout.MAX_BYTES or size > layout.MAX_BYTES:
                 self.reader.refuse(f"tensor {name!r} of shape {dims[:rank]} is too large")
         return Tensor(name, tuple(dims[:rank]), dtype)
+
+
+def _same_but_dims(meta: memoryview, other: memoryview, tensors: int) -> bool:
+    """Return whether two METAs of as many tensors differ in arena, operators and dims alone."""
+    at = layout.META.size
+    fixed = layout.META.unpack_from(meta)[3:8] == layout.META.unpack_from(other)[3:8]
+    records = all(
+        meta[i : i + layout.TENSOR_DIMS] == other[i : i + layout.TENSOR_DIMS]
+        for i in range(at, at + layout.TENSOR.size * tensors, layout.TENSOR.size)
+    )
+    strings_at = at + layout.TENSOR.size * tensors
+    return fixed and records and meta[strings_at:] == other[strings_at:]
 
 
 def _show(kind: bytes) -> str:

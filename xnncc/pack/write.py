@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -57,12 +58,13 @@ def _chunks(package: Package) -> list[bytes | memoryview]:
         Section("META", _encode_meta(package), required=True),
         Section("WGHT", package.weights, required=True),  # type: ignore[arg-type]  # a view serves as well
         *_states(package),
+        *_variants(package),
         *package.extra,
     )
     _require(package, len(sections) <= layout.MAX_SECTIONS, f"{len(sections)} sections, at most {layout.MAX_SECTIONS}")
     kinds = [section.kind for section in package.extra]
-    own = {"META", "WGHT", "STAT"}
-    _require(package, not own & set(kinds), "META, WGHT and STAT are written from the package's own fields")
+    own = {"META", "WGHT", "STAT", "VARI"}
+    _require(package, not own & set(kinds), "META, WGHT, STAT and VARI are written from the package's own fields")
     _require(package, -(1 << 63) <= package.build_id < 1 << 63, "a build id has 64 bits")
     table, contents = b"", list[bytes | memoryview]()
     end = layout.HEADER.size + layout.ENTRY.size * len(sections)
@@ -129,6 +131,31 @@ def _states(package: Package) -> list[Section]:
         same = (before.dtype, before.shape) == (after.dtype, after.shape)
         _require(package, same, f"state '{before.name}' is not of the dtype and shape of '{after.name}'")
     return [Section("STAT", layout.STAT.pack(count), required=True)]
+
+
+def _variants(package: Package) -> list[Section]:
+    """Section 6.2 of docs/package.md."""
+    sections, count = [], package.state_count
+    for index, variant in enumerate(package.variants):
+        pairs = ((package.inputs, variant.inputs), (package.outputs, variant.outputs))
+        for first, further in pairs:
+            same = [_kind(t) for t in first] == [_kind(t) for t in further]
+            _require(package, same, f"variant {index + 1} has other tensors than the first")
+            _require(package, count == 0 or first[-count:] == further[-count:], "a state changes its shape")
+        earlier = (package, *package.variants[:index])
+        _require(package, all(variant.inputs != e.inputs for e in earlier), "two variants take the same shapes")
+        as_package = replace(
+            package, arena_bytes=variant.arena_bytes, op_count=variant.op_count, inputs=variant.inputs,
+            outputs=variant.outputs,
+        )  # fmt: skip
+        sections.append(Section("VARI", _encode_meta(as_package), required=True))
+    ops = package.op_count + sum(variant.op_count for variant in package.variants)
+    _require(package, ops <= layout.MAX_OPS, f"{ops} operators in all variants")
+    return sections
+
+
+def _kind(tensor: Tensor) -> tuple[str, str, int]:
+    return tensor.name, tensor.dtype, len(tensor.shape)
 
 
 def _encode_tensor(package: Package, tensor: Tensor, strings: _Strings) -> bytes:

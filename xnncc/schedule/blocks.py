@@ -86,6 +86,15 @@ def copy_pad(sch: Schedule, block: SBlockRV, lanes: int, at: LoopRV | None = Non
         sch.vectorize(loops[-1])
 
 
+def read_lanes(sch: Schedule, block: SBlockRV, at: LoopRV) -> None:
+    """Read the first input of ``block`` by whole vectors under loop ``at``, whose unrolled loops multiply by one lane of
+    them each (Arm: FMLA by element). Left alone, LLVM loads every scalar by itself."""
+    depth = [sch.get(loop).loop_var.same_as(sch.get(at).loop_var) for loop in sch.get_loops(block)].index(True)
+    vectors = sch.cache_read(block, 0, "global")
+    sch.compute_at(vectors, at, preserve_unit_loops=True)
+    unroll_below(sch, vectors, depth + 1)
+
+
 def fuse_all(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
     """Return one loop for all ``loops``."""
     return sch.fuse(*loops) if len(loops) > 1 else loops[0]

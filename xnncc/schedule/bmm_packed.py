@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
 from ..ir.tiles import tiles
 from ..target import Machine
-from .blocks import copy_pad, extent, fuse_all, inline_tail, pads, unroll_below
+from .blocks import copy_pad, extent, fuse_all, inline_tail, pads, read_lanes, unroll_below
 
 NAME = "bmm"
 
@@ -20,11 +20,19 @@ class Config:
 
     ob: int
     mt: int
+    unroll: int = 1  # steps of the sum written out
 
 
 def space(n: dict[str, int], machine: Machine) -> list[Config]:
     """Return the tiles of the analytic model, best first."""
     return [Config(ob, t) for ob, _, t in tiles(n["nb"], 1, n["m"], machine)[:6]]
+
+
+def wider(n: dict[str, int], machine: Machine) -> list[Config]:
+    """Return what tuning may try beside ``space``: every tile that fits or nearly fits, steps written out."""
+    roomy = replace(machine, registers=machine.registers + 2)
+    found = [Config(ob, t) for ob, _, t in tiles(n["nb"], 1, n["m"], roomy)[:10]]
+    return [*found, *(replace(c, unroll=u) for c in found for u in (2, 4, 8) if n["k"] % u == 0)]
 
 
 def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, cfg: Config) -> None:
@@ -34,15 +42,22 @@ def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, c
     mo, mi = sch.split(m, [None, cfg.mt])
     oo, oi, i = sch.split(j, [n["nb"] // cfg.ob, cfg.ob, None])
     sch.reorder(h, oo, mo, k, mi, oi, i)
-    written = sch.cache_write(block, 0, "local")
+    written = sch.cache_write(block, 0, "global")
     sch.reverse_compute_at(written, mo, preserve_unit_loops=True)
     sch.vectorize(sch.split(sch.get_loops(written)[-1], [cfg.ob, None])[1])
     sch.vectorize(i)
     sch.unroll(mi)
     sch.unroll(oi)
+    if machine.multiplies_by_lane and n["k"] % machine.lanes == 0:
+        k, lane = sch.split(k, [None, machine.lanes])
+        read_lanes(sch, block, k)
+        sch.unroll(lane)
+    elif cfg.unroll > 1:
+        k, ki = sch.split(k, [None, cfg.unroll])
+        sch.unroll(ki)
     for pad in pads(sch):
-        copy_pad(sch, pad, machine.lanes, h)
-    sch.parallel(h)
+        copy_pad(sch, pad, machine.lanes)
+    sch.parallel(sch.fuse(h, oo))
     init = sch.decompose_reduction(block, k)
     unroll_below(sch, init, 3)
     unroll_below(sch, written, 3)

@@ -8,13 +8,13 @@ for yc (parallel over pieces):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
 from ..ir.tiles import cycles, divisors, tiles
 from ..target import Machine
-from .blocks import blocks_of, output_block, unroll_below
+from .blocks import blocks_of, output_block, read_lanes, unroll_below
 
 NAME = "winograd"
 FAR_BYTES, NEAR_BYTES, ACTIVATION_BYTES = 3.0, 16.0, 6.0  # a cycle: weights beyond L2, in L2; activations beyond L2
@@ -28,6 +28,7 @@ class Config:
     rows: int
     ob: int
     tt: int
+    unroll: int = 1  # input channels written out
 
 
 def space(n: dict[str, int], machine: Machine) -> list[Config]:
@@ -39,6 +40,18 @@ def space(n: dict[str, int], machine: Machine) -> list[Config]:
             config = Config(rows, ob, tt)
             found.append((estimate(n, machine, config), -rows, ob, config))
     return [f[3] for f in sorted(found, key=lambda f: f[:3])][:10]
+
+
+def wider(n: dict[str, int], machine: Machine) -> list[Config]:
+    """Return what tuning may try beside ``space``: every piece with every tile that fits or nearly fits."""
+    roomy = replace(machine, registers=machine.registers + 2)
+    found = []
+    for rows in divisors(n["th"]):
+        for ob, _, tt in tiles(n["ob"], 1, rows * n["tw"], roomy)[:10]:
+            config = Config(rows, ob, tt)
+            found.append((estimate(n, machine, config), -rows, ob, config))
+    ranked = [f[3] for f in sorted(found, key=lambda f: f[:3])]
+    return [*ranked, *(replace(c, unroll=u) for c in ranked for u in (2, 4) if machine.lanes % u == 0)]
 
 
 def estimate(n: dict[str, int], machine: Machine, cfg: Config) -> float:
@@ -62,13 +75,21 @@ def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, c
             sch.compute_inline(b)
     pieces, is_even = _output(sch, out, stage, n, cfg)
     _products(sch, stage["products"], pieces, cfg)
-    written = sch.cache_write(stage["products"], 0, "local")
+    written = sch.cache_write(stage["products"], 0, "global")
     to = sch.get_loops(stage["products"])[-6]  # oo, to | co, ci, ti, oi, i below it
     sch.reverse_compute_at(written, to, preserve_unit_loops=True)
     *_, ti, oi, i = sch.get_loops(stage["products"])
     sch.vectorize(i)
     sch.unroll(ti)
     sch.unroll(oi)
+    inner = 5  # co, ci, ti, oi, i
+    co, ci = sch.get_loops(stage["products"])[-5:-3]
+    if machine.multiplies_by_lane:
+        read_lanes(sch, stage["products"], co)
+        sch.unroll(ci)
+    elif cfg.unroll > 1:
+        sch.unroll(sch.split(ci, [None, cfg.unroll])[1])
+        inner += 1
     channel = _inputs(sch, stage, pieces, n)
     if n["th"] // cfg.rows > 1:
         sch.parallel(pieces)
@@ -78,7 +99,7 @@ def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, c
         # The a*a planes an odd number of cache lines apart; otherwise 36 streams share a few sets of L1.
         sch.storage_align(b, 0, 0, 2 * machine.lanes, machine.lanes)
     keep = len(sch.get_loops(written)) - 3
-    init = sch.decompose_reduction(stage["products"], sch.get_loops(stage["products"])[-5])
+    init = sch.decompose_reduction(stage["products"], sch.get_loops(stage["products"])[-inner])
     unroll_below(sch, init, keep)
     unroll_below(sch, written, keep)
 
@@ -100,7 +121,6 @@ def _output(
     sch.vectorize(i)
     at = sch.get_loops(stage["tile"])[-4]
     sch.compute_at(stage["output_rows"], at, preserve_unit_loops=True)
-    sch.set_scope(stage["output_rows"], 0, "local")
     for name in ("output_rows", "tile"):
         unroll_below(sch, stage[name], len(sch.get_loops(stage[name])) - 3)
     return pieces, is_even
@@ -122,7 +142,6 @@ def _inputs(sch: Schedule, stage: dict[str, SBlockRV], pieces: object, n: dict[s
     ty, tx = sch.split(t, [None, n["tw"]])
     sch.reorder(c, ty, tx, e, i)
     sch.compute_at(stage["input_rows"], tx, preserve_unit_loops=True)
-    sch.set_scope(stage["input_rows"], 0, "local")
     sch.compute_at(stage["pad"], ty, preserve_unit_loops=True)
     sch.vectorize(sch.get_loops(stage["pad"])[-1])
     unroll_below(sch, stage["input_rows"], len(sch.get_loops(stage["input_rows"])) - 3)

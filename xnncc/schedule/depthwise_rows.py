@@ -34,20 +34,25 @@ def space(n: dict[str, int], machine: Machine) -> list[Config]:
     return [Config(wt, rows) for rows in (best, *dict.fromkeys(others)) for wt in widths]
 
 
+def wider(n: dict[str, int], machine: Machine) -> list[Config]:
+    """Return what tuning may try beside ``space``: every width that leaves a register or two, every piece."""
+    widths = [d for d in divisors(n["ow"], 28) if d <= machine.registers - 2]
+    return [Config(wt, rows) for rows in divisors(n["oh"], 512) for wt in reversed(widths[-5:])]
+
+
 def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, cfg: Config) -> None:
     """Schedule the kernel around ``block``."""
     out = inline_tail(sch, block)
     batch, c, p, i, ky, kx = sch.get_loops(block)
     piece, h, w, wi = sch.split(p, [n["oh"] // cfg.rows, cfg.rows, n["ow"] // cfg.wt, cfg.wt])
     sch.reorder(batch, c, piece, h, w, ky, kx, wi, i)
-    sch.set_scope(block, 0, "local")
     sch.reverse_compute_at(out, w)
     sch.vectorize(i)
     for loop in (ky, kx, wi) if n["taps"] <= UNROLLED_TAPS else (kx, wi):
         sch.unroll(loop)
     for pad in pads(sch):
         copy_pad(sch, pad, machine.lanes, piece)
-    sch.parallel(sch.fuse(batch, c))
+    sch.parallel(sch.fuse(batch, c, piece))
     keep = len(sch.get_loops(block)) - 4  # ky, kx, wi, i
     init = sch.decompose_reduction(block, ky)
     unroll_below(sch, init, keep)

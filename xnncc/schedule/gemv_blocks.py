@@ -18,6 +18,7 @@ class Config:
     """``ob`` column blocks together."""
 
     ob: int
+    unroll: int = 4  # steps of the sum written out, if they divide it
 
 
 def space(n: dict[str, int], machine: Machine) -> list[Config]:
@@ -25,12 +26,17 @@ def space(n: dict[str, int], machine: Machine) -> list[Config]:
     return [Config(d) for d in reversed(divisors(n["nb"], 8))]
 
 
+def wider(n: dict[str, int], machine: Machine) -> list[Config]:
+    """Return what tuning may try beside ``space``: more blocks, and other steps."""
+    return [Config(d, u) for u in (4, 1, 2, 8, 16) if n["k"] % u == 0 for d in reversed(divisors(n["nb"], 14))]
+
+
 def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, cfg: Config) -> None:
     """Schedule the kernel around ``block``; the small tail follows on its own."""
     out = inline_tail(sch, block)
     o, i, k = sch.get_loops(block)
     oo, oi = sch.split(o, [None, cfg.ob])
-    ko, ki = sch.split(k, [None, 4 if n["k"] % 4 == 0 else 1])
+    ko, ki = sch.split(k, [None, cfg.unroll if n["k"] % cfg.unroll == 0 else 1])
     sch.reorder(oo, ko, ki, oi, i)
     sch.unroll(ki)
     sch.vectorize(i)

@@ -15,14 +15,21 @@ NAME = "pool"
 
 @dataclass(frozen=True)
 class Config:
-    """``wt`` pixels in registers."""
+    """``wt`` pixels in registers; the rows of the window written out too if ``is_flat``."""
 
     wt: int
+    is_flat: bool = False
 
 
 def space(n: dict[str, int], machine: Machine) -> list[Config]:
     """Return the widths that divide a row, widest first."""
     return [Config(d) for d in reversed(divisors(n["ow"], 8))]
+
+
+def wider(n: dict[str, int], machine: Machine) -> list[Config]:
+    """Return what tuning may try beside ``space``: more pixels, and the whole window written out."""
+    widths = list(reversed(divisors(n["ow"], 14)))
+    return [Config(d, is_flat) for is_flat in (True, False) for d in widths]
 
 
 def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, cfg: Config) -> None:
@@ -32,13 +39,11 @@ def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, c
     h, w, wi = sch.split(p, [n["oh"], n["ow"] // cfg.wt, cfg.wt])
     sch.reorder(batch, c, h, w, ky, kx, wi, i)
     if same(sch, block, out):
-        sch.cache_write(block, 0, "local")
+        sch.cache_write(block, 0, "global")
         out = output_block(sch)
-    else:
-        sch.set_scope(block, 0, "local")
     sch.reverse_compute_at(out, w)
     sch.vectorize(i)
-    for loop in (kx, wi):
+    for loop in (ky, kx, wi) if cfg.is_flat else (kx, wi):
         sch.unroll(loop)
     for pad in pads(sch):
         copy_pad(sch, pad, machine.lanes, c)

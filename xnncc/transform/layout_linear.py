@@ -9,10 +9,9 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from ..ir.tiles import padded_pixels
 from ..kernels import conv2d, depthwise, matmul, packing, winograd
 from ..kernels.spatial import Window
-from .choose_conv import winograd_tile
+from .choose_conv import choose_algorithm, direct_pixels, winograd_m
 from .layout_walk import INJECTIVE, OPAQUE, OUT_FUSABLE, Pending, Value, Walk, constant, per_channel, shape_of
 from .stored_weights import Stored, packed_weights
 
@@ -116,10 +115,8 @@ def linear_conv(
         emit = _depthwise_emitter(walk, source, win)
     elif is_first:
         emit = _first_emitter(walk, source, win)
-    elif not walk.exact and out[0] == 1 and groups == 1 and (m := winograd_tile(win, c, o, walk.machine)):
-        emit = _winograd_emitter(walk, source, win, m)
     else:
-        emit = _direct_emitter(walk, source, win, groups)
+        emit = _packed_emitter(walk, source, win, groups, out)
     pending = Pending(w.astype("float32"), np.zeros(o, "float32"), emit, (walk.name,), stored=stored)
     return Value(out, image=out[1:], pending=pending, name=walk.name)
 
@@ -145,11 +142,23 @@ def _first_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
     return emit
 
 
-def _direct_emitter(walk: Walk, source: Value, win: Window, groups: int) -> Emitter:
+def _packed_emitter(walk: Walk, source: Value, win: Window, groups: int, out: tuple[int, ...]) -> Emitter:
+    """Return the emitter of the algorithm that a record or the model chooses; only one ungrouped image has a choice."""
+    c, o = source.shape[1], out[1]
+    blocks = blocks_for(o, walk.lanes) // groups
+    if groups > 1 or out[0] > 1:
+        return _direct_emitter(walk, source, win, groups, direct_pixels("direct", win, blocks, walk.machine))
+    chosen = choose_algorithm(win, c, o, blocks, walk.machine, walk.exact, walk.algorithms)
+    walk.convolutions[walk.name] = chosen
+    if m := winograd_m(chosen.algorithm):
+        return _winograd_emitter(walk, source, win, m)
+    return _direct_emitter(walk, source, win, 1, direct_pixels(chosen.algorithm, win, blocks, walk.machine))
+
+
+def _direct_emitter(walk: Walk, source: Value, win: Window, groups: int, pixels: int) -> Emitter:
     def emit(p: Pending) -> relax.Expr:
         blocks = blocks_for(len(p.weights), walk.lanes)
         packed = _packed_direct(walk, source, p, blocks, groups)
-        pixels = padded_pixels(win.out[0] * win.out[1], blocks // groups, walk.machine)
         fn = lambda x, w, b: conv2d.f32_conv2d(x, w, b, win, groups, pixels)  # noqa: E731
         return _emit_conv(walk, fn, source, packed, p.bias, blocks, "conv2d")
 

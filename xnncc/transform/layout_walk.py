@@ -16,7 +16,7 @@ numpy weights while it has one use; the first other use packs the weights and em
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from ..kernels import packing
 from ..target import Machine
 
 if TYPE_CHECKING:
+    from .choose_conv import Chosen
     from .stored_weights import Stored
 
 # Relax's operator patterns, which decide what FuseOps merges.
@@ -88,6 +89,8 @@ class Walk:
     env: dict[relax.Var, Value] = field(default_factory=dict)
     uses: dict[relax.Var, int] = field(default_factory=dict)
     exact: bool = False  # no algorithm whose rounding is larger than that of plain sums
+    algorithms: Mapping[str, str] = field(default_factory=dict)  # convolution_key -> algorithm, of tuned records
+    convolutions: dict[str, Chosen] = field(default_factory=dict)  # tensor -> how the convolution that makes it runs
     name: str = ""
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)  # variable name -> tensors it completes
     completes: tuple[str, ...] = ()  # tensors folded into what is being emitted, its own last

@@ -5,7 +5,7 @@ Runs after: the graph is prepared (pads folded).  Runs before: LegalizeOps, whic
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import tvm
@@ -16,6 +16,7 @@ from ..target import Machine
 from . import layout_elementwise as elementwise
 from . import layout_linear as linear
 from . import layout_spatial as spatial
+from .choose_conv import Chosen
 from .fold_constant_call import fold_constant_call
 from .layout_gather import take_handler
 from .layout_recurrent import recurrent_handler
@@ -53,15 +54,19 @@ class Planned:
     sources: dict[str, tuple[str, ...]]  # variable name -> tensors of the model that it completes, its own last
     packed: dict[str, tuple[tuple[int, ...], int]]  # variable name -> logical NCHW shape, lanes
     notes: tuple[str, ...]
+    convolutions: dict[str, Chosen]  # tensor of the model -> how the convolution that makes it runs
 
 
-def plan_layouts(mod: tvm.IRModule, machine: Machine, exact: bool = False) -> Planned:
+def plan_layouts(
+    mod: tvm.IRModule, machine: Machine, exact: bool = False, algorithms: Mapping[str, str] | None = None
+) -> Planned:
     """Return ``mod`` with kernels on packed tensors for ``machine``; inputs and outputs stay as they are.
 
     ``exact`` forbids Winograd convolution, whose rounding is larger than that of plain sums (``kernels/winograd.py``).
+    ``algorithms``: of convolutions that a tuned record decides (``choose_conv.py``).
     """
     main = mod["main"]
-    walk = Walk(machine, relax.BlockBuilder(mod), exact=exact)
+    walk = Walk(machine, relax.BlockBuilder(mod), exact=exact, algorithms=algorithms or {})
     bindings = [b for block in main.body.blocks for b in block.bindings]
     tuples: dict[relax.Var, list[Value]] = {}
     for binding in bindings:
@@ -81,7 +86,7 @@ def plan_layouts(mod: tvm.IRModule, machine: Machine, exact: bool = False) -> Pl
     new_main = planned["main_planned"].with_attr("global_symbol", "main")
     functions[tvm.ir.GlobalVar("main")] = new_main
     out = relax.transform.DeadCodeElimination(["main"])(tvm.IRModule(functions))
-    return Planned(out, walk.sources, walk.packed_values, tuple(walk.notes))
+    return Planned(out, walk.sources, walk.packed_values, tuple(walk.notes), walk.convolutions)
 
 
 def _count_uses(walk: Walk, expr: relax.Expr) -> None:

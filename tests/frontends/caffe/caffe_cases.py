@@ -123,6 +123,9 @@ case(
     "pooling_param { kernel_size: 2 stride: 2 round_mode: FLOOR }",
     opencv="it fails on round_mode",
 )
+case(
+    "pool_round_ceil", "Pooling", "pooling_param { kernel_size: 2 stride: 2 round_mode: CEIL }", opencv="it fails on it"
+)
 for _height in (1, 2, 3):
     for _method in ("MAX", "AVE"):
         case(
@@ -203,6 +206,7 @@ case(
     "lrn_param { local_size: 3 alpha: 0.5 beta: 0.6 k: 2 }",
     opencv="it leaves k out",
 )
+case("lrn_across", "LRN", "lrn_param { local_size: 3 alpha: 0.5 norm_region: ACROSS_CHANNELS }")
 case("lrn_wide", "LRN", "lrn_param { local_size: 15 alpha: 0.01 }")
 case("lrn_within", "LRN", "lrn_param { local_size: 3 alpha: 0.5 norm_region: WITHIN_CHANNEL }")
 case("mvn", "MVN")
@@ -341,8 +345,14 @@ _BOXES = {
     "step_h_w": "min_size: 20 step_h: 16 step_w: 8 variance: 0.3",
     "repeated_ratio": "min_size: 20 aspect_ratio: 1 aspect_ratio: 2 aspect_ratio: 2 variance: 0.2",
     "img_size": "min_size: 20 img_size: 100 step: 10 variance: 0.2",
+    "img_h_w": "min_size: 20 img_h: 100 img_w: 50 variance: 0.2",
     "default_variance": "min_size: 20 flip: true",
     "two_sizes": f"min_size: 10 min_size: 20 max_size: 15 max_size: 30 aspect_ratio: 2 {_VARIANCES}",
+}
+_UNKNOWN = {
+    "img_size": "it does not know img_size",
+    "img_h_w": "it does not know img_h",
+    "default_variance": "it needs the variance",
 }
 for _label, _params in _BOXES.items():
     _params += "" if "clip" in _params else " clip: false"
@@ -352,7 +362,7 @@ for _label, _params in _BOXES.items():
         f"prior_box_param {{ {_params} }}",
         shape=(1, 4, 4, 5),
         more=_PRIORS,
-        opencv={"img_size": "it does not know img_size", "default_variance": "it needs the variance"}.get(_label, ""),
+        opencv=_UNKNOWN.get(_label, ""),
     )
 case(
     "priorbox_default_clip",
@@ -415,3 +425,5 @@ _detector("detection_corner_size", _USUAL.replace("CENTER_SIZE", "CORNER_SIZE"),
 _detector("detection_no_background", f"background_label_id: -1 {_USUAL}", opencv="it takes -1 for a class")
 _detector("detection_none", f"{_CENTRE} keep_top_k: 20 confidence_threshold: 2")
 _detector("detection_clip", f"clip: true {_USUAL}")
+_detector("detection_clip_bbox", f"clip_bbox: true {_USUAL}", opencv="it calls it clip")
+_detector("detection_normalised", f"normalized_bbox: true {_USUAL}")

@@ -198,3 +198,19 @@ def test_a_tower_of_messages(tmp_path):
 def test_a_result_too_large(tmp_path):
     text = DATA + layer_text("Tile", "tile_param { tiles: 2000000000 }")
     assert "has more than 268435456 elements" in refusal(tmp_path, text, kind=UnsupportedModel)
+
+
+@pytest.mark.parametrize("field", ["fixed_size: 20", "fixed_ratio: 1", "density: 4", "width: 20", "height: 20"])
+def test_priors_of_other_forks(tmp_path, field):
+    text = DATA + layer_text("PriorBox", f"prior_box_param {{ min_size: 8 {field} }}", ["data", "data"])
+    words = f"prior_box_param {field.split(':')[0]} is not supported. Use min_size, max_size and aspect_ratio"
+    assert words in refusal(tmp_path, text, kind=UnsupportedModel)
+
+
+def test_boxes_in_pixels(tmp_path):
+    text = DATA + layer_text("PriorBox", "prior_box_param { min_size: 8 }", ["data", "data"], ["priors"])
+    text += input_text("loc", (1, 256)) + input_text("conf", (1, 128))
+    params = "detection_output_param { num_classes: 2 normalized_bbox: false nms_param { nms_threshold: 0.4 } }"
+    text += layer_text("DetectionOutput", params, ["loc", "conf", "priors"])
+    sentence = refusal(tmp_path, text, kind=UnsupportedModel)
+    assert "normalized_bbox is false: boxes in pixels are not supported" in sentence

@@ -182,3 +182,17 @@ def test_text_format(tmp_path):
     assert message.texts("a") == ["x\tyz"]
     assert [m.texts("c") for m in message.messages("b")] == [["-1.5e-3f"], ["0x10"]]
     assert message.messages("b")[0].texts("d") == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("ReLU6", "relu6_param { } relu_param { negative_slope: 0.1 }"),
+        ("Sigmoid", "sigmoid_param { engine: CAFFE }"),
+        ("TanH", "tanh_param { engine: CUDNN }"),
+        ("Eltwise", "eltwise_param { operation: PROD stable_prod_grad: false }"),
+        ("Dropout", "dropout_param { dropout_ratio: 0.3 }"),
+    ],
+)
+def test_fields_for_training_are_passed_over(load, kind, params):
+    assert load(DATA + layer_text(kind, params)).warnings == ()

@@ -1,14 +1,12 @@
-"""Broken files: one clear sentence each, and no crash on a thousand mutated ones."""
+"""Broken files: one clear sentence each (tools/fuzz_readers.py damages thousands more)."""
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 from graph_writing import const, graph, node, placeholder
-from stored_cases import network
 
 from xnncc.errors import BadModel, ShapeError, UnsupportedModel, XnnccError
 from xnncc.frontends import load_model
@@ -52,6 +50,8 @@ BROKEN: dict[str, tuple[bytes, type[XnnccError], str]] = {
     "no node": (graph(), BadModel, "the file is empty"),
     "two of one name": (graph(placeholder(), node("y", "Relu", "x"), node("y", "Abs", "x")), BadModel,
                         "two nodes are called 'y'"),
+    "a name of two lines": (graph(placeholder(), node("y", "Relu", "x"), node("z", "Add", "y", "a\nb")), BadModel,
+                            "the name 'a\\nb' has characters that no name has"),
     "a missing input": (graph(placeholder(), node("y", "Add", "x", "gone")), BadModel,
                         "node 'y' (Add) needs 'gone', which no node computes"),
     "a cycle": (_cycle(), BadModel, "needs itself, through"),
@@ -133,31 +133,3 @@ def test_saved_models_and_keras_files_name_the_command(tmp_path: Path) -> None:
         words = r"frozen by TensorFlow, which is not installed. Type: pip install 'xnncc\[tf\]'"
         with pytest.raises(UnsupportedModel, match=words):
             load_model(path)
-
-
-def test_a_thousand_mutated_files_do_no_harm(tmp_path: Path) -> None:
-    """Every file loads or is refused with an error of ours. (Numbers are not compared: most still are networks.)"""
-    rng = random.Random(20261130)
-    seeds = [NET, network("fake_quantised").graph, _call_of_itself(), network("recurrent_loop").graph]
-    path = tmp_path / "net.pb"
-    refused = 0
-    for round_ in range(1000):
-        data = bytearray(seeds[round_ % 3 if round_ % 20 else 3])
-        for _ in range(rng.choice((1, 1, 2, 8))):
-            place = rng.randrange(len(data))
-            match rng.randrange(4):
-                case 0:
-                    data[place] = rng.randrange(256)
-                case 1:
-                    data[place] ^= 1 << rng.randrange(8)
-                case 2:
-                    del data[place : place + rng.randrange(1, 9)]
-                case _:
-                    data[place:place] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 9)))
-        path.write_bytes(data)
-        try:
-            load_model(path, check=False)
-        except XnnccError as error:
-            assert str(path) in str(error) or "--shape" in str(error)
-            refused += 1
-    assert refused > 300

@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2])]
 
 from ai_edge_litert.interpreter import Interpreter, OpResolverType  # type: ignore[import-not-found]  # noqa: E402
-from real_files import FLOAT, MODELS, SPOTTERS, image, logit, sampled, stream  # noqa: E402
+from real_files import FLOAT, MODELS, SPOTTERS, feed, logit, sampled, stream  # noqa: E402
 from tflite_cases import CASES  # noqa: E402
 
 DATA = HERE.parents[1] / "data" / "tflite"
@@ -36,13 +36,19 @@ def _run(name: str, data: bytes, feeds: dict[str, np.ndarray]) -> list[np.ndarra
     return [runtime.get_tensor(detail["index"]) for detail in runtime.get_output_details()]
 
 
-def _real() -> dict[str, np.ndarray]:
+def cases() -> dict[str, np.ndarray]:
+    """Return ``<case>/<output's number>`` for every case."""
+    return {f"{name}/{i}": output for name, case in CASES.items() for i, output in enumerate(_run(name, *case()))}
+
+
+def real() -> dict[str, np.ndarray]:
+    """Return ``<network>/<output>`` for the networks of real numbers, the streams of the spotters by their names."""
     found: dict[str, np.ndarray] = {}
     for name, file in FLOAT.items():
         runtime = Interpreter(str(MODELS / file), num_threads=1)  # MediaPipe's operator has no reference kernel
         runtime.allocate_tensors()
         (detail,) = runtime.get_input_details()
-        runtime.set_tensor(detail["index"], image(tuple(detail["shape"])))
+        runtime.set_tensor(detail["index"], feed(name, tuple(detail["shape"])))
         runtime.invoke()
         found |= {f"{name}/{d['name']}": sampled(runtime.get_tensor(d["index"])) for d in runtime.get_output_details()}
     for name, file in SPOTTERS.items():
@@ -69,11 +75,8 @@ def _spotted(runtime: Interpreter, features: np.ndarray, last: int) -> tuple[int
 
 def main() -> None:
     """Run every case and every real file."""
-    found: dict[str, np.ndarray] = {}
-    for name, case in CASES.items():
-        found |= {f"{name}/{i}": output for i, output in enumerate(_run(name, *case()))}
     DATA.mkdir(parents=True, exist_ok=True)
-    for file, outputs in (("expected.npz", found), ("real.npz", _real())):
+    for file, outputs in (("expected.npz", cases()), ("real.npz", real())):
         np.savez_compressed(DATA / file, **outputs)
         print(f"{file}: {len(outputs)} outputs, {(DATA / file).stat().st_size} bytes")
 

@@ -1,4 +1,4 @@
-"""Broken files end in one sentence; nothing a file can hold ends in a traceback."""
+"""Broken files end in one sentence each (tools/fuzz_readers.py damages thousands more)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tflite_cases import CASES
 from tflite_models import Call, Out, T, Writer, const, one_operator
 
-from xnncc.errors import BadModel, UnsupportedModel, XnnccError
+from xnncc.errors import BadModel, XnnccError
 from xnncc.frontends import load_model
-from xnncc.frontends.tflite.read import read_tflite
 
 GOOD = one_operator("RELU", T(np.ones((1, 4))), out=Out((1, 4)))[0]
 
@@ -93,51 +91,6 @@ def test_another_shape_than_the_file_has_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.tflite").write_bytes(GOOD)
     with pytest.raises(XnnccError, match="the file was converted for"):
         load_model(tmp_path / "model.tflite", {"x0": (2, 4)})
-
-
-SEED, MUTATIONS = 20261130, 1000
-
-
-def _mutated(rng: np.random.Generator, files: list[bytes]) -> bytes:
-    """Return a file cut off, with bytes or offsets changed, or with a part of another one."""
-    data = bytearray(files[rng.integers(len(files))])
-    match rng.integers(4):
-        case 0:
-            return bytes(data[: rng.integers(8, len(data))])
-        case 1:
-            data[rng.integers(8, len(data))] = rng.integers(256)
-        case 2:
-            at = 4 * int(rng.integers(2, len(data) // 4 - 1))
-            value = int(rng.choice([0, 1, 2**31 - 1, 2**31, 2**32 - 1, int(rng.integers(len(data)))]))
-            data[at : at + 4] = value.to_bytes(4, "little")
-        case _:
-            first, last = sorted(int(i) for i in rng.integers(8, len(data), 2))
-            data[first:last] = files[rng.integers(len(files))][first:last]
-    return bytes(data)
-
-
-def test_no_mutated_file_crashes_the_reader(tmp_path: Path) -> None:
-    rng, path, read = np.random.default_rng(SEED), tmp_path / "model.tflite", 0
-    files = [case()[0] for case in CASES.values()]
-    for _ in range(MUTATIONS):
-        path.write_bytes(_mutated(rng, files))
-        try:
-            read_tflite(path)
-            read += 1
-        except BadModel as error:
-            assert "\n" not in str(error)
-    assert 50 < read < MUTATIONS  # both ends are met
-
-
-def test_no_mutated_file_crashes_the_import(tmp_path: Path) -> None:
-    rng, path = np.random.default_rng(SEED + 1), tmp_path / "model.tflite"
-    files = [case()[0] for case in CASES.values()]
-    for _ in range(100):
-        path.write_bytes(_mutated(rng, files))
-        try:
-            load_model(path, check=False)
-        except (BadModel, UnsupportedModel) as error:
-            assert "\n" not in str(error)
 
 
 def test_constants_that_ask_for_endless_memory_are_refused(refuses: Callable[..., str]) -> None:

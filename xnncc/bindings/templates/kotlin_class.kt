@@ -23,28 +23,66 @@ class <<cls>>(packagePath: String, threads: Int = 0) : AutoCloseable {
 <% endfor %>
     )
 
-    private val inputs = arrayOf(<% for t in inputs %>buffer(<<t.size_bytes>>)<<", " if not loop.last>><% endfor %>)
-    private val outputs = arrayOf(<% for t in outputs %>buffer(<<t.size_bytes>>)<<", " if not loop.last>><% endfor %>)
+    private val inputs = arrayOf(<% for t in most.inputs %>buffer(<<t.size_bytes>>)<<", " if not loop.last>><% endfor %>)
+    private val outputs = arrayOf(<% for t in most.outputs %>buffer(<<t.size_bytes>>)<<", " if not loop.last>><% endfor %>)
     private var net = open(packagePath, threads)
+<% if variants|length > 1 %>
+
+    /** Elements of each input and of each output, for each shape that the network was built for. */
+    private val counts = arrayOf(
+<% for ins, outs in variants %>
+        intArrayOf(<% for t in ins + outs %><<t.count>><<", " if not loop.last>><% endfor %>), //<% for t in ins %> <<t.ident>> <<t.shape_text>><% endfor %>
+
+<% endfor %>
+    )
+    private var variant = 0
+
+    /** Lets the network take the shapes of that number, in the order of the build; states go on. */
+    fun useVariant(variant: Int) {
+        check(net != 0L) { "<<cls>> is closed" }
+        use(net, variant)
+        this.variant = variant
+    }
+
+    /** Lets the network take inputs of these lengths: the present shapes when they fit, else the first that do. */
+    private fun choose(vararg lengths: Int) {
+        val fits = { i: Int -> lengths.indices.all { counts[i][it] == lengths[it] } }
+        if (fits(variant)) return
+        val found = counts.indices.firstOrNull(fits)
+        requireNotNull(found) { "the network was not built for inputs of ${lengths.joinToString()} elements" }
+        useVariant(found)
+    }
+<% endif %>
 
     /**
-     * Runs the network once.
+     * Runs the network once<<", for the shapes that the arrays' lengths fit" if variants|length > 1>>.
 <% for t in inputs %>
      * @param <<t.ident>> '<<t.label>>': <<t.shape_text>>, <<t.dtype>>
 <% endfor %>
      */
     fun run(<% for t in inputs %><<t.ident>>: <<t.kotlin>>Array<<", " if not loop.last>><% endfor %>): Outputs {
         check(net != 0L) { "<<cls>> is closed" }
+<% if variants|length > 1 %>
+        choose(<% for t in inputs %><<t.ident>>.size<<", " if not loop.last>><% endfor %>)
+<% endif %>
 <% for t in inputs %>
+<% if variants|length == 1 %>
         require(<<t.ident>>.size == <<t.count>>) { "<<t.ident>> has ${<<t.ident>>.size} elements, expected <<t.count>>" }
+<% endif %>
         inputs[<<loop.index0>>]<<".as" ~ t.kotlin ~ "Buffer()" if t.kotlin != "Byte" else ".duplicate()">>.put(<<t.ident>>)
 <% endfor %>
         run(net, inputs, outputs)
         return Outputs(
 <% for t in outputs %>
-            <<t.kotlin>>Array(<<t.count>>).also { outputs[<<loop.index0>>]<<".as" ~ t.kotlin ~ "Buffer()" if t.kotlin != "Byte" else ".duplicate()">>.get(it) },
+            <<t.kotlin>>Array(<<"counts[variant][%d]"|format(inputs|length + loop.index0) if variants|length > 1 else t.count>>).also { outputs[<<loop.index0>>]<<".as" ~ t.kotlin ~ "Buffer()" if t.kotlin != "Byte" else ".duplicate()">>.get(it) },
 <% endfor %>
         )
+    }
+
+    /** Makes every state of a streaming network zero, as after opening it. */
+    fun reset() {
+        check(net != 0L) { "<<cls>> is closed" }
+        reset(net)
     }
 
     override fun close() {
@@ -62,6 +100,12 @@ class <<cls>>(packagePath: String, threads: Int = 0) : AutoCloseable {
         @JvmStatic external fun open(packagePath: String, threads: Int): Long
 
         @JvmStatic external fun run(net: Long, inputs: Array<ByteBuffer>, outputs: Array<ByteBuffer>)
+
+<% if variants|length > 1 %>
+        @JvmStatic external fun use(net: Long, variant: Int)
+
+<% endif %>
+        @JvmStatic external fun reset(net: Long)
 
         @JvmStatic external fun close(net: Long)
     }

@@ -8,19 +8,28 @@
 // One thread, no dependencies, and the WebAssembly module imports nothing. A network runs on the thread that calls it:
 // in a page, load it in a Worker when one run takes longer than a frame.
 
-/** What goes in: names as in the model, dense tensors, row-major. */
-export const inputs = [
+/** What goes in and comes out, for each shape that the network was built for: dense tensors, row-major. */
+export const variants = [
+<% for inputs, outputs in variants %>
+  {
+    inputs: [
 <% for t in inputs %>
-  { name: <<t.name|quoted>>, shape: <<t.shape|list>>, type: <<t.javascript>> },
+      { name: <<t.name|quoted>>, shape: <<t.shape|list>>, type: <<t.javascript>> },
+<% endfor %>
+    ],
+    outputs: [
+<% for t in outputs %>
+      { name: <<t.name|quoted>>, shape: <<t.shape|list>>, type: <<t.javascript>> },
+<% endfor %>
+    ],
+  },
 <% endfor %>
 ];
 
-/** What comes out. */
-export const outputs = [
-<% for t in outputs %>
-  { name: <<t.name|quoted>>, shape: <<t.shape|list>>, type: <<t.javascript>> },
-<% endfor %>
-];
+/** Those of the first, with which the network opens. */
+export const { inputs, outputs } = variants[0];
+
+const countOf = (tensor) => tensor.shape.reduce((a, b) => a * b, 1);
 
 /**
  * Returns an open Network. Each source is a URL, a string, or the bytes themselves (ArrayBuffer or typed array).
@@ -37,6 +46,7 @@ export async function load(
 class Network {
   #c; // what the WebAssembly module exports: xnnrt.h, the graph function, aligned_alloc and free
   #net;
+  #variant = 0;
   #in;
   #out;
 
@@ -50,11 +60,29 @@ class Network {
     const handle = this.#allocate(4);
     this.#check(c.xnnrt_open_memory(handle, graph, package_, weights.byteLength, 0));
     this.#net = new DataView(c.memory.buffer).getUint32(handle, true);
-    this.#in = this.#tensors(inputs);
-    this.#out = this.#tensors(outputs);
+    this.#in = this.#tensors("inputs");
+    this.#out = this.#tensors("outputs");
   }
 
-  /** Runs the network once: {name: typed array} in, {name: typed array} out, the results being copies. */
+  /** What goes in now, and what comes out. */
+  get inputs() {
+    return variants[this.#variant].inputs;
+  }
+
+  get outputs() {
+    return variants[this.#variant].outputs;
+  }
+
+  /** Lets the network take the shapes of variants[variant] from now on. */
+  use(variant) {
+    this.#check(this.#c.xnnrt_use_variant(this.#net, variant));
+    this.#variant = variant;
+  }
+
+  /**
+   * Runs the network once: {name: typed array} in, {name: typed array} out, the results being copies. When the arrays
+   * have the lengths of another variant, that one runs.
+   */
   run(feeds) {
     this.feed(feeds);
     this.#check(this.#c.xnnrt_run(this.#net, this.#in.table, this.#out.table));
@@ -74,17 +102,19 @@ class Network {
   /** Copies the inputs in, checked: every name there, of its type and length. */
   feed(feeds) {
     for (const name of Object.keys(feeds)) {
-      if (!inputs.some((t) => t.name === name)) {
+      if (!inputs.some((t) => t.name === name)) { // the names are the same in all variants
         throw new Error(`no input '${name}'; the network has: ${inputs.map((t) => t.name).join(", ")}`);
       }
     }
-    inputs.forEach((tensor, i) => {
+    const fits = (variant) => variant.inputs.every((t) => feeds[t.name]?.length === countOf(t));
+    if (!fits(variants[this.#variant]) && variants.some(fits)) this.use(variants.findIndex(fits));
+    this.inputs.forEach((tensor, i) => {
       const value = feeds[tensor.name];
-      const count = tensor.shape.reduce((a, b) => a * b, 1);
-      if (!(value instanceof tensor.type) || value.length !== count) {
-        throw new Error(`input '${tensor.name}' must be a ${tensor.type.name} of ${count} = ${tensor.shape.join(" x ")}`);
+      if (!(value instanceof tensor.type) || value.length !== countOf(tensor)) {
+        const sizes = new Set(variants.map(({ inputs }) => `${countOf(inputs[i])} = ${inputs[i].shape.join(" x ")}`));
+        throw new Error(`input '${tensor.name}' must be a ${tensor.type.name} of ${[...sizes].join(" or ")}`);
       }
-      new tensor.type(this.#c.memory.buffer, this.#in.at[i], count).set(value);
+      new tensor.type(this.#c.memory.buffer, this.#in.at[i], value.length).set(value);
     });
   }
 
@@ -95,8 +125,8 @@ class Network {
 
   /** Returns the outputs as they are now, copied. */
   results() {
-    const copy = (t, i) => new t.type(this.#c.memory.buffer, this.#out.at[i], t.shape.reduce((a, b) => a * b, 1)).slice();
-    return Object.fromEntries(outputs.map((tensor, i) => [tensor.name, copy(tensor, i)]));
+    const copy = (t, i) => new t.type(this.#c.memory.buffer, this.#out.at[i], countOf(t)).slice();
+    return Object.fromEntries(this.outputs.map((tensor, i) => [tensor.name, copy(tensor, i)]));
   }
 
   /** Returns bytes of "arena", "input" or "output" `index`, copied: for layer dumps. */
@@ -117,8 +147,10 @@ class Network {
     return address;
   }
 
-  #tensors(list) {
-    const at = list.map((t) => this.#allocate(t.type.BYTES_PER_ELEMENT * t.shape.reduce((a, b) => a * b, 1)));
+  /** Memory for one side, large enough for every variant. */
+  #tensors(side) {
+    const most = (i) => Math.max(...variants.map((variant) => countOf(variant[side][i])));
+    const at = variants[0][side].map((t, i) => this.#allocate(t.type.BYTES_PER_ELEMENT * most(i)));
     const table = this.#allocate(4 * at.length);
     new Uint32Array(this.#c.memory.buffer, table, at.length).set(at);
     return { at, table };

@@ -23,13 +23,24 @@ public final class <<cls>> {
     }
 
     private var net: OpaquePointer?
-<% for t in inputs %>
+<% for t in most.inputs %>
     private let in<<loop.index0>> = UnsafeMutablePointer<<"<" ~ t.swift ~ ">">>.allocate(capacity: <<t.count>>)
 <% endfor %>
-<% for t in outputs %>
+<% for t in most.outputs %>
     private let out<<loop.index0>> = UnsafeMutablePointer<<"<" ~ t.swift ~ ">">>.allocate(capacity: <<t.count>>)
 <% endfor %>
 
+<% if variants|length > 1 %>
+    /// Elements of each input and of each output, for each shape that the network was built for.
+    private let counts = [
+<% for ins, outs in variants %>
+        [<% for t in ins + outs %><<t.count>><<", " if not loop.last>><% endfor %>], //<% for t in ins %> <<t.ident>> <<t.shape_text>><% endfor %>
+
+<% endfor %>
+    ]
+    private var variant = 0
+
+<% endif %>
     /// Opens the network; the package file is mapped and must stay. 0 threads: one a core.
     public init(package: URL, threads: Int32 = 0) throws {
         var options = xnnrt_options()
@@ -47,21 +58,48 @@ public final class <<cls>> {
 <% endfor %>
     }
 
-    /// Runs the network once.
+<% if variants|length > 1 %>
+    /// Lets the network take the shapes of that number, in the order of the build; states go on.
+    public func useVariant(_ number: Int) throws {
+        try check(xnnrt_use_variant(net, Int32(number)))
+        variant = number
+    }
+
+    /// Lets the network take inputs of these lengths: the present shapes when they fit, else the first that do.
+    private func choose(_ lengths: [Int]) throws {
+        if counts[variant].starts(with: lengths) { return }
+        guard let found = counts.firstIndex(where: { $0.starts(with: lengths) }) else {
+            throw <<cls>>Error(status: XNNRT_NO_VARIANT)
+        }
+        try useVariant(found)
+    }
+
+<% endif %>
+    /// Makes every state of a streaming network zero, as after opening it.
+    public func reset() throws {
+        try check(xnnrt_reset(net))
+    }
+
+    /// Runs the network once<<", for the shapes that the arrays' lengths fit" if variants|length > 1>>.
 <% for t in inputs %>
     /// - Parameter <<t.ident>>: '<<t.label>>': <<t.shape_text>>, <<t.dtype>>
 <% endfor %>
     public func run(<% for t in inputs %><<t.ident>>: [<<t.swift>>]<<", " if not loop.last>><% endfor %>) throws -> Outputs {
+<% if variants|length > 1 %>
+        try choose([<% for t in inputs %><<t.ident>>.count<<", " if not loop.last>><% endfor %>])
+<% endif %>
 <% for t in inputs %>
+<% if variants|length == 1 %>
         precondition(<<t.ident>>.count == <<t.count>>, "<<t.ident>> has \(<<t.ident>>.count) elements, expected <<t.count>>")
-        in<<loop.index0>>.initialize(from: <<t.ident>>, count: <<t.count>>)
+<% endif %>
+        in<<loop.index0>>.initialize(from: <<t.ident>>, count: <<t.ident>>.count)
 <% endfor %>
         let inputs: [UnsafeRawPointer?] = [<% for t in inputs %>UnsafeRawPointer(in<<loop.index0>>)<<", " if not loop.last>><% endfor %>]
         let outputs: [UnsafeMutableRawPointer?] = [<% for t in outputs %>UnsafeMutableRawPointer(out<<loop.index0>>)<<", " if not loop.last>><% endfor %>]
         try check(xnnrt_run(net, inputs, outputs))
         return Outputs(
 <% for t in outputs %>
-            <<t.ident>>: Array(UnsafeBufferPointer(start: out<<loop.index0>>, count: <<t.count>>))<<"," if not loop.last>>
+            <<t.ident>>: Array(UnsafeBufferPointer(start: out<<loop.index0>>, count: <<"counts[variant][%d]"|format(inputs|length + loop.index0) if variants|length > 1 else t.count>>))<<"," if not loop.last>>
 <% endfor %>
         )
     }

@@ -24,27 +24,16 @@ def load_caffe(
     weights: Path | None = None,
 ) -> Imported:
     """Return the network in a prototxt; see ``frontends.load_model`` for the errors it raises."""
-    import dataclasses
-
-    from ..check import check_import
-    from ..imported import Imported
+    from ..loading import checked, imported_by
     from .convert import NetConverter, check_types
     from .inputs import static_inputs
-    from .read import read_net
+    from .read import read_net, weights_of
     from .reference import CaffeReference
 
     net = read_net(path, weights)
     check_types(path, net)
     inputs = static_inputs(path, net, shapes)
+    files = (weights_of(path, weights),)
     converter = NetConverter(path, net)
-    mod, outputs = converter.convert(inputs)
-    imported = Imported(
-        mod=mod,
-        inputs=inputs,
-        outputs=outputs,
-        source=path,
-        tensors=converter.tensors(mod),
-        runtime=CaffeReference(net),
-        warnings=net.warnings + tuple(converter.warnings),
-    )
-    return dataclasses.replace(imported, check=check_import(imported, samples)) if check else imported
+    imported = imported_by(converter, inputs, path, lambda outputs: CaffeReference(net), net.warnings, files)
+    return checked(imported, samples, check)

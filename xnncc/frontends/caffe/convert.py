@@ -16,15 +16,14 @@ from tvm.relax import Expr
 from ...errors import BadModel, UnsupportedModel
 from ...ir.plan import TensorInfo
 from ..network import NetworkBuilder, dtype_of, shape_of
+from ..refused import MISFITS, Refused, last_line
 from .layers import CONVERTERS
 from .net import Layer, Net
 from .node import Node, Value
-from .refused import Broken, Refused
+from .refused import Broken
 from .types import REASONS
 
 MAX_ELEMENTS = 2**28  # of any one tensor, 1 GiB: no network for a device has a larger one
-# What TVM and numpy raise about operands that do not fit; a subclass of RuntimeError is TVM's own.
-_MISFITS = (ValueError, TypeError, RuntimeError, IndexError, ArithmeticError)
 
 
 def check_types(path: Path, net: Net) -> None:
@@ -56,7 +55,7 @@ class NetConverter:
         self._path, self._net = path, net
         self._build = NetworkBuilder()
         self._readers = net.readers()
-        self._problems: list[tuple[bool, str]] = []  # whether Caffe would refuse it too, and the sentence
+        self.problems: list[tuple[bool, str]] = []  # whether Caffe would refuse it too, and the sentence
         self.warnings: list[str] = []
 
     def convert(self, inputs: tuple[TensorInfo, ...]) -> tuple[tvm.IRModule, tuple[TensorInfo, ...]]:
@@ -72,9 +71,8 @@ class NetConverter:
                 try:
                     values.update(self._converted(layer, [values[name] for name in layer.inputs]))
                 except Refused as refused:
-                    sentence = f"{layer.label}: {refused.why}{f'. {refused.next}' if refused.next else ''}"
-                    self._problems.append((isinstance(refused, Broken), sentence.rstrip(".")))
-        if self._problems:
+                    self.problems.append((isinstance(refused, Broken), f"{layer.label}: {refused.sentence}"))
+        if self.problems:
             raise self._refusal()
         exprs = [self._expr(values[name]) for name in self._net.outputs]
         infos = tuple(TensorInfo(n, shape_of(e), dtype_of(e)) for n, e in zip(self._net.outputs, exprs, strict=True))
@@ -86,11 +84,11 @@ class NetConverter:
         return frozenset(b.var.name for block in mod["main"].body.blocks for b in block.bindings) & known
 
     def _refusal(self) -> BadModel:
-        count = "1 layer" if len(self._problems) == 1 else f"{len(self._problems)} layers"
-        shown = "; ".join(sentence for _, sentence in self._problems[:12])
-        more = f"; and {len(self._problems) - 12} more" if len(self._problems) > 12 else ""
+        count = "1 layer" if len(self.problems) == 1 else f"{len(self.problems)} layers"
+        shown = "; ".join(sentence for _, sentence in self.problems[:12])
+        more = f"; and {len(self.problems) - 12} more" if len(self.problems) > 12 else ""
         why = f"{count} cannot be built: {shown}{more}"
-        if all(broken for broken, _ in self._problems):
+        if all(broken for broken, _ in self.problems):
             return BadModel(f"{self._path}", why, "Check that prototxt and caffemodel belong together.")
         return UnsupportedModel(f"{self._path}", why, "See docs/errors.md#unsupported-attribute.")
 
@@ -107,9 +105,9 @@ class NetConverter:
             results = [self._build.emit(r) if isinstance(r, Expr) else r for r in results]
         except MemoryError:
             raise Refused("it needs more memory than there is") from None
-        except _MISFITS as error:
+        except MISFITS as error:
             shapes = ", ".join(str(list(node.shape(i))) for i in range(len(node))) or "none"
-            raise Broken(f"inputs {shapes} do not fit ({_first_line(error)})") from error
+            raise Broken(f"inputs {shapes} do not fit ({last_line(error)})") from error
         if any(node.wants(index) for index in range(len(results), len(layer.outputs))):
             raise Broken(f"it has {len(layer.outputs)} tops, expected {len(results)}")
         for field in node.unread():
@@ -130,8 +128,3 @@ def _check_size(value: Any) -> None:
 
 def _is_typed(value: Any) -> bool:
     return getattr(value, "ty", None) is not None and hasattr(value.ty, "shape") and value.ty.shape is not None
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).strip().splitlines() if line.strip()]
-    return lines[-1][-200:] if lines else type(error).__name__

@@ -8,6 +8,7 @@ import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
+from .. import activations
 from .node import Node
 from .params import Params
 from .refused import Broken
@@ -49,11 +50,8 @@ def prelu(n: Node) -> Expr:
 
 @converter("ELU")
 def elu(n: Node) -> Expr:
-    """x where positive, alpha * (exp(x) - 1) elsewhere; exp never sees a positive x."""
     n.need(1)
-    x, zero = n.expr(), n.scalar(0)
-    below = R.subtract(R.exp(R.minimum(x, zero)), n.scalar(1))
-    return R.where(R.greater(x, zero), x, R.multiply(below, n.scalar(n.params("elu_param").number("alpha", 1.0))))
+    return activations.elu(n.expr(), n.params("elu_param").number("alpha", 1.0))
 
 
 @converter("Sigmoid")
@@ -76,45 +74,34 @@ def absolute(n: Node) -> Expr:
     return R.abs(n.expr())
 
 
-def _softplus(n: Node, x: Expr) -> Expr:
-    """Return log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which does not overflow."""
-    return R.add(R.nn.relu(x), R.log(R.add(R.exp(R.negative(R.abs(x))), n.scalar(1))))
-
-
 @converter("BNLL")
 def bnll(n: Node) -> Expr:
     n.need(1)
-    return _softplus(n, n.expr())
+    return activations.softplus(n.expr())
 
 
 @converter("Mish")
 def mish(n: Node) -> Expr:
     n.need(1)
-    return R.multiply(n.expr(), R.tanh(_softplus(n, n.expr())))
+    return activations.mish(n.expr())
 
 
 @converter("Swish")
 def swish(n: Node) -> Expr:
     n.need(1)
-    beta = n.params("swish_param").number("beta", 1.0)
-    return R.multiply(n.expr(), R.sigmoid(_scaled(n, n.expr(), beta, 0.0)))
-
-
-def _hard_sigmoid(n: Node) -> Expr:
-    """Return min(max(x + 3, 0), 6) / 6, as the MobileNetV3 forks define it."""
-    return R.multiply(R.clip(R.add(n.expr(), n.scalar(3)), 0.0, 6.0), n.scalar(1 / 6))
+    return activations.swish(n.expr(), n.params("swish_param").number("beta", 1.0))
 
 
 @converter("HSigmoid")
 def hard_sigmoid(n: Node) -> Expr:
     n.need(1)
-    return _hard_sigmoid(n)
+    return activations.hard_sigmoid(n.expr())
 
 
 @converter("HardSwish")
 def hard_swish(n: Node) -> Expr:
     n.need(1)
-    return R.multiply(n.expr(), _hard_sigmoid(n))
+    return activations.hard_swish(n.expr())
 
 
 @converter("Clip")

@@ -15,9 +15,10 @@ from tvm import relax
 from tvm.relax import Expr
 
 from ..network import shape_of
+from ..refused import Refused
 from .node import Node
 from .params import Params
-from .refused import Broken, Refused
+from .refused import Broken
 from .registry import converter
 from .windows import per_dimension, reach
 

@@ -8,10 +8,11 @@ import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
-from .affine import channel_affine
+from ..channel_affine import channel_affine
+from ..refused import Refused
 from .node import Node
 from .params import Params
-from .refused import Broken, Refused
+from .refused import Broken
 from .registry import converter
 
 R = relax.op
@@ -35,9 +36,11 @@ def batch_norm(n: Node) -> Expr:
     a = 1 / np.sqrt(variance * factor + p.number("eps", 1e-5))
     if not np.isfinite(a).all():
         raise Broken("its variance is negative, or zero without an eps")
-    if n.rank() == 1:
-        return R.add(R.multiply(n.expr(), n.scalar(float(a[0]))), n.scalar(float(-mean[0] * factor * a[0])))
-    return channel_affine(n, a, -mean * factor * a)
+    return _folded(n, a, -mean * factor * a)
+
+
+def _folded(n: Node, a: np.ndarray, b: np.ndarray) -> Expr:
+    return channel_affine(n.build, n.expr(), a, b, is_read_once=n.only_used_here())
 
 
 @converter("Scale")
@@ -57,7 +60,7 @@ def scale(n: Node) -> Expr:
     gamma = n.blob(0, wanted, "scale")
     beta = n.blob(1, wanted, "bias") if has_bias else np.zeros(wanted, "float32")
     if axis == 1 and len(wanted) == 1:
-        return channel_affine(n, gamma.astype("float64"), beta.astype("float64"))
+        return _folded(n, gamma.astype("float64"), beta.astype("float64"))
     y = R.multiply(n.expr(), _constant(n, gamma, axis))
     return R.add(y, _constant(n, beta, axis)) if has_bias else y
 
@@ -75,7 +78,7 @@ def bias(n: Node) -> Expr:
     wanted = _covered(n, p, axis)
     beta = n.blob(0, wanted, "bias")
     if axis == 1 and len(wanted) == 1:
-        return channel_affine(n, np.ones(wanted), beta.astype("float64"))
+        return _folded(n, np.ones(wanted), beta.astype("float64"))
     return R.add(n.expr(), _constant(n, beta, axis))
 
 

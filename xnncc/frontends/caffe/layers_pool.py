@@ -12,9 +12,10 @@ import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
+from ..refused import Refused
 from .node import Node
 from .params import Params
-from .refused import Broken, Refused
+from .refused import Broken
 from .registry import converter
 from .windows import per_dimension
 

@@ -8,8 +8,9 @@ import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
+from ..refused import Refused
 from .node import Node
-from .refused import Broken, Refused
+from .refused import Broken
 from .registry import converter
 
 R = relax.op

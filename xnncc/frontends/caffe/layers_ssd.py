@@ -12,10 +12,11 @@ import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
+from ..refused import Refused
 from .detection_kernel import Detection, collect_kernel, suppress_kernel
 from .node import Node
 from .params import Params
-from .refused import Broken, Refused
+from .refused import Broken
 from .registry import converter
 
 R = relax.op

@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import BadModel
+from ..refused import Refused
 from .caffemodel import Blobs
 from .params import Params
 from .prototxt import Message, Scalar
-from .refused import Broken, Refused
+from .refused import Broken
 from .types import V1_TYPES, V2_TYPES
 
 _COMMON_FIELDS = frozenset({

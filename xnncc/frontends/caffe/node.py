@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from tvm import relax
 from tvm.relax import Expr
 
-from ..network import NetworkBuilder, constant, shape_of
+from ..emitter import Emitter
+from ..network import NetworkBuilder, dtype_of, shape_of
 from .net import Layer
 from .params import Params
 from .refused import Broken
@@ -20,13 +20,14 @@ _FILLERS = ("weight_filler", "bias_filler", "filler", "scale_filler", "engine", 
 _MISSING = "Give the .caffemodel that belongs to this prototxt with --weights."
 
 
-class Node:
+class Node(Emitter):
     """One layer: inputs, weights, parameters, and ways to emit Relax. Everything is float32."""
 
     def __init__(
         self, layer: Layer, values: Sequence[Value], build: NetworkBuilder, readers: Callable[[str], int]
     ) -> None:
-        self.layer, self.values, self.build = layer, list(values), build
+        super().__init__(build)
+        self.layer, self.values = layer, list(values)
         self._readers = readers
         self._params: dict[str, Params] = {}
 
@@ -84,9 +85,10 @@ class Node:
         value = self.values[index]
         return tuple(value.shape) if isinstance(value, np.ndarray) else shape_of(value)
 
-    def rank(self, index: int = 0) -> int:
-        """Return the number of dimensions of input ``index``."""
-        return len(self.shape(index))
+    def dtype(self, index: int = 0) -> str:
+        """Return the numpy dtype name of input ``index``."""
+        value = self.values[index]
+        return str(value.dtype) if isinstance(value, np.ndarray) else dtype_of(value)
 
     def axis(self, value: int, rank: int | None = None) -> int:
         """Return an axis counted from the front."""
@@ -104,19 +106,6 @@ class Node:
     def wants(self, index: int) -> bool:
         """Return whether output ``index`` is named, so that somebody reads it or it leaves the network."""
         return index < len(self.layer.outputs) and self._readers(self.layer.outputs[index]) > 0
-
-    def emit(self, expr: Expr) -> Expr:
-        """Bind a part of the result and return its variable."""
-        return self.build.emit(expr)
-
-    def scalar(self, value: float) -> Expr:
-        """Return a rank-0 constant."""
-        return constant(np.asarray(value, "float32"))
-
-    def reshaped(self, expr: Expr, shape: Sequence[int]) -> Expr:
-        """Return ``expr`` in another static shape; itself when the shape is its own."""
-        expr = self.emit(expr)
-        return expr if shape_of(expr) == tuple(shape) else relax.op.reshape(expr, tuple(shape))
 
 
 def _significant(shape: Sequence[int]) -> tuple[int, ...]:

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
+from ..refused import Refused
 from .prototxt import Message, Scalar
-from .refused import Broken, Refused
+from .refused import Broken
 
 MAX_COUNT = 2**31 - 1
 _T = TypeVar("_T")

@@ -1,14 +1,8 @@
-"""Why a layer cannot be taken: Refused when it is beyond what is supported, Broken when the files contradict Caffe."""
+"""Broken: why a layer cannot be taken when the files contradict Caffe, where Refused is beyond what is supported."""
 
 from __future__ import annotations
 
-
-class Refused(Exception):
-    """A layer that cannot be converted: ``why`` (found and expected) and, if something helps, ``next``."""
-
-    def __init__(self, why: str, next: str = "") -> None:
-        super().__init__(why, next)
-        self.why, self.next = why, next
+from ..refused import Refused
 
 
 class Broken(Refused):

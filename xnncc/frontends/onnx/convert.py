@@ -22,17 +22,16 @@ from tvm.relax import Expr
 from ...errors import BadModel, UnsupportedModel
 from ...ir.plan import TensorInfo
 from ..network import NetworkBuilder, dtype_of, shape_of
+from ..refused import MISFITS, Refused, last_line
 from . import fold
 from .control_flow import CONTROL_FLOW, ControlFlow
 from .expand_function import body_of
-from .node import Node, Refused, Value, label_of, operator_of
+from .node import Node, Value, label_of, operator_of
 from .operators import CONVERTERS
 from .preflight import is_supported
 from .shapes import MAX_ELEMENTS
 
 Scope = MutableMapping[str, "Value | _Skipped"]
-# What TVM and numpy raise about operands that do not fit; a subclass of RuntimeError is TVM's own.
-_MISFITS = (ValueError, TypeError, RuntimeError, IndexError, ArithmeticError)
 
 
 class _Skipped:
@@ -103,7 +102,7 @@ class GraphConverter:
         try:
             array = fold.array_of(tensor)
         except Refused as refused:
-            self.problems.append(_sentence(f"weight '{tensor.name}'", refused))
+            self.problems.append(f"weight '{tensor.name}': {refused.sentence}")
             return SKIPPED
         if array.dtype.kind == "f" and np.isnan(array).any():
             self.warnings.append(f"weight '{tensor.name}' has {int(np.isnan(array).sum())} NaN values")
@@ -130,7 +129,7 @@ class GraphConverter:
                 return self._expanded(proto, values, scope)  # type: ignore[arg-type]
             return self._converted(proto, values)  # type: ignore[arg-type]
         except Refused as refused:
-            self.problems.append(_sentence(label_of(proto), refused))
+            self.problems.append(f"{label_of(proto)}: {refused.sentence}")
         return [SKIPPED] * len(proto.output)
 
     def _expanded(self, proto: onnx.NodeProto, values: list[Value | None], scope: Scope) -> list[Value | _Skipped]:
@@ -160,8 +159,8 @@ class GraphConverter:
             results = [self._narrowed(e) for e in results] if halves else results
         except MemoryError:
             raise Refused("it needs more memory than there is") from None
-        except _MISFITS as error:
-            raise Refused(f"operands {_operands(values)} do not fit ({_first_line(error)})") from error
+        except MISFITS as error:
+            raise Refused(f"operands {_operands(values)} do not fit ({last_line(error)})") from error
         if unread := node.unread():
             raise Refused(f"attribute {', '.join(repr(a) for a in unread)} is not supported")
         for name, value in zip(proto.output, results, strict=False):
@@ -197,7 +196,7 @@ class GraphConverter:
 KEEPS_HALVES = frozenset({
     "Cast", "CastLike", "Concat", "DepthToSpace", "Dropout", "Expand", "EyeLike", "Flatten", "Gather", "GatherElements",
     "GatherND", "Identity", "Not", "Pad", "Reshape", "Shape", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze",
-    "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "SequenceConstruct", "SequenceInsert", "SequenceAt",
+    "Softmax", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "SequenceConstruct", "SequenceInsert", "SequenceAt",
     "SequenceErase", "SequenceLength", "SplitToSequence", "ConcatFromSequence", "BitCast",
 })  # fmt: skip
 _READS_WEIGHTS = frozenset({"Conv", "Gemm", "MatMul"})  # their large weights stay small in the file
@@ -213,10 +212,6 @@ def _check_size(value: Expr) -> None:
         raise Refused(f"its result {list(shape_of(value))} has no elements")
     if math.prod(shape_of(value)) > MAX_ELEMENTS:
         raise Refused(f"its result {list(shape_of(value))} has more than {MAX_ELEMENTS} elements")
-
-
-def _sentence(label: str, refused: Refused) -> str:
-    return f"{label}: {refused.why}{f'. {refused.next}' if refused.next else ''}".rstrip(".")
 
 
 def _type_of(value: Value) -> tuple[str, tuple[int, ...]]:
@@ -236,12 +231,6 @@ def _operands(values: list[Value | None]) -> str:
         return f"{list(shape_of(value))} {dtype_of(value)}"
 
     return ", ".join(words(value) for value in values)
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).strip().splitlines() if line.strip()]
-    text = lines[-1] if lines else type(error).__name__
-    return text if len(text) < 200 else text[-200:]
 
 
 def _reads(graph: onnx.GraphProto) -> list[str]:

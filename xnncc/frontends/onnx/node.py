@@ -1,4 +1,4 @@
-"""Node: one ONNX operator as its converter sees it, and Refused: why a converter cannot take it."""
+"""Node: one ONNX operator as its converter sees it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
-from tvm import relax
 from tvm.relax import Expr
 
-from ..network import NetworkBuilder, constant, dtype_of, shape_of
+from ..emitter import Emitter
+from ..network import NetworkBuilder, dtype_of, shape_of
+from ..refused import Refused
 
 Value: TypeAlias = "np.ndarray | Expr"  # a constant, or a tensor that is computed at run time
-
-
-class Refused(Exception):
-    """A node that cannot be converted: ``why`` (found and expected) and, if something helps, ``next``."""
-
-    def __init__(self, why: str, next: str = "") -> None:
-        super().__init__(why, next)
-        self.why, self.next = why, next
 
 
 def operator_of(proto: onnx.NodeProto) -> str:
@@ -49,7 +42,7 @@ def _check_attribute_types(proto: onnx.NodeProto, opset: int) -> None:
             raise Refused(f"attribute '{attribute.name}' has type {found}, the standard says {expected}")
 
 
-class Node:
+class Node(Emitter):
     """One operator: inputs as constants or expressions, attributes with defaults, and ways to emit Relax.
 
     An attribute that no converter asks for is refused, so nothing is silently left out: see ``unread``.
@@ -63,7 +56,8 @@ class Node:
         build: NetworkBuilder,
         used: Callable[[str], int],
     ) -> None:
-        self.proto, self.opset, self.values, self.build = proto, opset, values, build
+        super().__init__(build)
+        self.proto, self.opset, self.values = proto, opset, values
         self._used = used
         self._attributes = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
         _check_attribute_types(proto, opset)
@@ -114,8 +108,11 @@ class Node:
         """Return constant input ``index``; ``what`` names it in the message when it is computed at run time."""
         value = self._given(index, what)
         if not isinstance(value, np.ndarray):
-            why = f"{what} (tensor '{self.proto.input[index]}') is computed at run time"
-            raise Refused(why, "Export the model with it as a constant.")
+            name = self.proto.input[index]
+            if self.build.value_of(value) is None:
+                raise Refused(f"{what} is input '{name}', which decides a size", f"Fix it with --fix {name}=VALUES.")
+            why = f"{what} (tensor '{name}') is computed at run time"
+            raise Refused(why, "Export the model with it as a constant, or fix the inputs it comes from: --fix.")
         return value
 
     def ints(self, index: int, what: str) -> list[int]:
@@ -151,21 +148,10 @@ class Node:
         value = self._given(index, "")
         return tuple(value.shape) if isinstance(value, np.ndarray) else shape_of(value)
 
-    def rank(self, index: int = 0) -> int:
-        """Return the number of dimensions of input ``index``."""
-        return len(self.shape(index))
-
     def dtype(self, index: int = 0) -> str:
         """Return the numpy dtype name of input ``index``."""
         value = self._given(index, "")
         return str(value.dtype) if isinstance(value, np.ndarray) else dtype_of(value)
-
-    def axis(self, value: int, rank: int | None = None) -> int:
-        """Return an axis counted from the front."""
-        rank = self.rank() if rank is None else rank
-        if not -rank <= value < max(rank, 1):
-            raise Refused(f"axis {value} is out of range for {rank} dimensions")
-        return value % rank if rank else 0
 
     def only_used_here(self, index: int) -> bool:
         """Return whether nothing but this node reads input ``index``."""
@@ -176,16 +162,3 @@ class Node:
     def wants(self, index: int) -> bool:
         """Return whether somebody reads output ``index``."""
         return index < len(self.proto.output) and self._used(self.proto.output[index]) > 0
-
-    def emit(self, expr: Expr) -> Expr:
-        """Bind a part of the result and return its variable."""
-        return self.build.emit(expr)
-
-    def scalar(self, value: float, dtype: str | None = None) -> Expr:
-        """Return a rank-0 constant, by default of input 0's dtype."""
-        return constant(np.asarray(value, dtype or self.dtype()))
-
-    def reshaped(self, expr: Expr, shape: tuple[int, ...] | list[int]) -> Expr:
-        """Return ``expr`` in another static shape; itself when the shape is its own."""
-        expr = self.emit(expr)
-        return expr if shape_of(expr) == tuple(shape) else relax.op.reshape(expr, tuple(shape))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from . import (
     ops_activation,
     ops_conv,
+    ops_deform,
+    ops_detect,
     ops_elementwise,
     ops_index,
     ops_integer,
@@ -25,9 +27,9 @@ from . import (
 from .registry import CONVERTERS
 
 FAMILIES = (
-    ops_activation, ops_conv, ops_elementwise, ops_index, ops_integer, ops_layout, ops_matmul, ops_normalise, ops_order,
-    ops_pool, ops_quantise, ops_recurrent, ops_reduce, ops_resize, ops_sample, ops_scatter, ops_sequence,
-    ops_signal,
+    ops_activation, ops_conv, ops_deform, ops_detect, ops_elementwise, ops_index, ops_integer, ops_layout, ops_matmul,
+    ops_normalise, ops_order, ops_pool, ops_quantise, ops_recurrent, ops_reduce, ops_resize, ops_sample, ops_scatter,
+    ops_sequence, ops_signal,
 )  # fmt: skip
 OTHER_DOMAINS = ("com.microsoft",)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from tvm import relax
-from tvm.ir import Call
 from tvm.relax import Expr
 
-from ..network import array_in, dtype_of, shape_of
+from ..channel_affine import channel_affine
+from ..network import shape_of
 from .node import Node, Refused
 from .registry import converter
 from .windows import Windows, windows_of
@@ -143,10 +143,7 @@ def _spread(n: Node, dilations: list[int]) -> Expr:
 
 @converter("BatchNormalization")
 def batch_norm(n: Node) -> Expr | list[Expr | None]:
-    """Folded into the convolution that only this node reads, else a multiplication and an addition.
-
-    (x - mean) / sqrt(var + eps) * scale + bias = x * a + b; with x = conv(w) + c: conv(w * a) + (c * a + b).
-    """
+    """(x - mean) / sqrt(var + eps) * scale + bias = x * a + b, folded into a convolution that only this node reads."""
     n.ignore("momentum", "spatial", "is_test")
     if n.attr("training_mode", 0):
         raise Refused("training_mode is set", "Export the network for inference (model.eval()).")
@@ -155,13 +152,8 @@ def batch_norm(n: Node) -> Expr | list[Expr | None]:
     scale, bias, mean, variance = (n.const(i, w).astype("float64") for i, w in _BATCH_NORM_INPUTS)
     a = scale / np.sqrt(variance + n.attr("epsilon", 1e-5))
     b = bias - mean * a
-    if n.only_used_here(0):
-        folded = _scaled_conv(n, a, b)
-        if folded is not None:
-            return [folded, None, None, None, None]
-    shape = [1, -1] + [1] * (n.rank() - 2)
-    a, b = (n.build.constant(v.astype(n.dtype()).reshape(shape[: n.rank()])) for v in (a, b))
-    return [R.add(R.multiply(n.expr(0), a), b), None, None, None, None]
+    y = channel_affine(n.build, n.expr(0), a, b, is_read_once=n.only_used_here(0))
+    return [y, None, None, None, None]
 
 
 def _run_time_batch_norm(n: Node) -> Expr:
@@ -176,31 +168,3 @@ def _run_time_batch_norm(n: Node) -> Expr:
 
 
 _BATCH_NORM_INPUTS = ((1, "scale"), (2, "B"), (3, "mean"), (4, "var"))
-
-
-def _scaled_conv(n: Node, a: np.ndarray, b: np.ndarray) -> Expr | None:
-    """Return the convolution behind input 0 with its output channels scaled by ``a`` and shifted by ``b``."""
-    call: Any = n.build.value_of(n.expr(0))
-    old_bias = np.zeros_like(b)
-    if _is_call(call, "relax.add"):
-        bias, call = _array(call.args[1]), n.build.value_of(call.args[0])
-        if bias is None or bias.shape != (1, a.size) + (1,) * (n.rank() - 2):
-            return None
-        old_bias = bias.reshape(-1).astype("float64")
-    if not (_is_call(call, "relax.nn.conv2d") or _is_call(call, "relax.nn.conv3d")):
-        return None
-    weight = _array(call.args[1])
-    if weight is None or weight.shape[0] != a.size:
-        return None
-    scaled = (weight * a.reshape(-1, *[1] * (weight.ndim - 1))).astype(weight.dtype)
-    conv_of_scaled = Call(call.op, [call.args[0], n.build.constant(scaled)], call.attrs, call.ty_args)
-    shift = (old_bias * a + b).reshape(1, -1, *[1] * (weight.ndim - 2)).astype(weight.dtype)
-    return R.add(n.emit(conv_of_scaled), n.build.constant(shift))
-
-
-def _is_call(value: Any, operator: str) -> bool:
-    return isinstance(value, Call) and getattr(value.op, "name", "") == operator
-
-
-def _array(expr: Expr) -> np.ndarray | None:
-    return array_in(expr) if dtype_of(expr).startswith("float") else None

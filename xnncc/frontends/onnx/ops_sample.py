@@ -38,8 +38,8 @@ def grid_sample(n: Node) -> Expr:
                 if padding != "zeros" and mode != "cubic":
                     place = _kept_inside(place, size, padding, align)
                 axes.append(_taps(place, mode))
-            read = _reader(x, batch, channel, sizes, padding, align)
-            return _weighted(axes, read)
+            read = tap_reader(x, batch, channel, sizes, padding, align)
+            return weighted_taps(axes, read)
 
         return te.compute(out, element, "grid_sample")
 
@@ -96,7 +96,7 @@ def _taps(place: tirx.Expr, mode: str) -> list[tuple[tirx.Expr, tirx.Expr]]:
     return [(first + _f(i - 1), weight) for i, weight in enumerate(weights)]
 
 
-def _reader(
+def tap_reader(
     x: te.Tensor, batch: tirx.Expr, channel: tirx.Expr, sizes: tuple[int, ...], padding: str, align: bool
 ) -> Callable[[tuple[tirx.Expr, ...]], tirx.Expr]:
     """Return the function that gives the pixel at whole positions, whatever lies outside of the image."""
@@ -116,7 +116,7 @@ def _reader(
     return read
 
 
-def _weighted(axes: list[list[tuple[Any, Any]]], read: Callable[[tuple[Any, ...]], Any]) -> tirx.Expr:
+def weighted_taps(axes: list[list[tuple[Any, Any]]], read: Callable[[tuple[Any, ...]], Any]) -> tirx.Expr:
     terms = []
     for taps in itertools.product(*axes):
         weight = reduce(lambda a, b: a * b, (w for _, w in taps))

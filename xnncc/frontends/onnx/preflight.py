@@ -31,17 +31,27 @@ def check_model(path: Path, model: onnx.ModelProto) -> int:
     Raises:
         UnsupportedModel: the opset is out of range, or operators have no converter (all of them, sorted).
     """
-    opset = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
+    opset = opset_of(model)
     newest = onnx.defs.onnx_opset_version()
     if not MIN_OPSET <= opset <= newest:
         why = f"opset {opset or 'not stated'}; xnncc reads opset {MIN_OPSET} to {newest}"
         raise UnsupportedModel(f"{path}", why, "Export again with opset_version=17.")
     missing: dict[str, list[str]] = {}
-    for proto in _unsupported(model.graph, {t.name for t in model.graph.initializer}, opset):
+    for proto in unsupported_nodes(model):
         missing.setdefault(operator_of(proto), []).append(label_of(proto).rsplit(" (", 1)[0])
     if missing:
         raise UnsupportedModel(f"{path}", _words(missing), "See docs/errors.md#unsupported-operator.")
     return opset
+
+
+def opset_of(model: onnx.ModelProto) -> int:
+    """Return the opset of ai.onnx, 0 when it is not stated."""
+    return max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
+
+
+def unsupported_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """Return the nodes whose operator has no converter, those of branches and loops too."""
+    return _unsupported(model.graph, {tensor.name for tensor in model.graph.initializer}, opset_of(model))
 
 
 def is_supported(proto: onnx.NodeProto, opset: int) -> bool:

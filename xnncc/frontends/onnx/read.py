@@ -22,6 +22,20 @@ def read_onnx(path: Path) -> onnx.ModelProto:
         BadModel: missing, too large, cut off, no ONNX model, or external data that is missing or outside the folder.
         UnsupportedModel: sparse weights.
     """
+    model = read_graph(path)
+    if model.graph.sparse_initializer:
+        names = ", ".join(f"'{s.values.name}'" for s in model.graph.sparse_initializer)
+        raise UnsupportedModel(f"{path}", f"sparse weights are not supported: {names}", "Export them dense.")
+    _load_external_data(model, path)
+    return model
+
+
+def read_graph(path: Path) -> onnx.ModelProto:
+    """Return the model in ``path`` with its local functions inlined; external data is left where it is.
+
+    Raises:
+        BadModel: missing, too large, cut off, or no ONNX model.
+    """
     model = _parse(path)
     if not model.graph.node and not model.graph.output:
         raise BadModel(f"{path}", f"not an ONNX model, it looks like {looks_like(path)}", "Give an .onnx file.")
@@ -29,10 +43,6 @@ def read_onnx(path: Path) -> onnx.ModelProto:
         raise BadModel(f"{path}", "a name in it is not text (UTF-8)", "Download or export the model again.")
     if not model.graph.output:
         raise BadModel(f"{path}", "the graph has no output", "Export the model again.")
-    if model.graph.sparse_initializer:
-        names = ", ".join(f"'{s.values.name}'" for s in model.graph.sparse_initializer)
-        raise UnsupportedModel(f"{path}", f"sparse weights are not supported: {names}", "Export them dense.")
-    _load_external_data(model, path)
     if model.functions:
         from onnx import inliner
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..imported import Imported
+    from ...ir.plan import TensorInfo
+    from ..imported import Imported, Reference
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -34,32 +35,25 @@ def load_with_tensorflow(
 
 
 def _imported(path: Path, data: bytes, shapes: Shapes, samples: dict[str, np.ndarray] | None, check: bool) -> Imported:
-    import dataclasses
-
-    from ..check import check_import
-    from ..imported import Imported
+    from ..loading import checked, imported_by
     from .convert import GraphConverter
+    from .custom import has_custom
     from .graph import needed_for
     from .preflight import check_operators
     from .read import parse_graph_def
-    from .reference import NumpyReference, TensorFlowReference, has_tensorflow, used_placeholders
+    from .reference import NUMPY_NAME, NumpyReference, TensorFlowReference, has_tensorflow, used_placeholders
     from .shapes import static_inputs
 
     graph = parse_graph_def(data, path)
     needed = needed_for(graph.operations, graph.outputs)
     check_operators(path, graph, needed)
     inputs = static_inputs(path, used_placeholders(needed), shapes)
-    converter = GraphConverter(path, graph)
-    mod, outputs = converter.convert(inputs)
-    runtime = TensorFlowReference(path, data, outputs) if has_tensorflow() else NumpyReference(path, graph, outputs)
-    note = [] if has_tensorflow() else [f"TensorFlow is not installed: compared with {runtime.name} instead"]
-    imported = Imported(
-        mod=mod,
-        inputs=inputs,
-        outputs=outputs,
-        source=path,
-        tensors=converter.tensors(mod),
-        runtime=runtime,
-        warnings=(*note, *converter.warnings),
-    )
-    return dataclasses.replace(imported, check=check_import(imported, samples)) if check else imported
+
+    is_judge = has_tensorflow() and not has_custom(needed)
+
+    def runtime(outputs: tuple[TensorInfo, ...]) -> Reference:
+        return TensorFlowReference(path, data, outputs) if is_judge else NumpyReference(path, graph, outputs)
+
+    why = "does not know the plugin's operators" if has_tensorflow() else "is not installed"
+    note = [] if is_judge else [f"TensorFlow {why}: compared with {NUMPY_NAME} instead"]
+    return checked(imported_by(GraphConverter(path, graph), inputs, path, runtime, note), samples, check)

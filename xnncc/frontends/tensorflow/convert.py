@@ -18,16 +18,14 @@ from tvm.relax import Expr
 from ...errors import BadModel, UnsupportedModel
 from ...ir.plan import TensorInfo
 from ..network import NetworkBuilder, dtype_of, shape_of
+from ..refused import MISFITS, Refused, last_line
 from .graph import CONTROL_FLOW, BrokenGraph, Graph, Operation, inlined, needed_for, sorted_operations
 from .meanings import MEANINGS, compute
 from .node import Made, Node
 from .operators import CONVERTERS
-from .refused import Refused
 from .tensor_list import TensorList
 from .tensors import MAX_ELEMENTS, SUPPORTED_DTYPES, array_of
 
-# What TVM and numpy raise about operands that do not fit; a subclass of RuntimeError is TVM's own.
-_MISFITS = (ValueError, TypeError, RuntimeError, IndexError, ArithmeticError)
 MAX_STEPS = 256  # of an unrolled loop: the code grows with every one
 SMALL_BYTES = 4096  # weights that were stored small stay small: larger casts are left to the compiler
 
@@ -114,8 +112,8 @@ class GraphConverter:
             results = [self._build.emit(e) if isinstance(e, Expr) else e for e in results]
         except MemoryError:
             raise Refused("it needs more memory than there is") from None
-        except _MISFITS as error:
-            raise Refused(f"operands {_operands(values)} do not fit ({_first_line(error)})") from error
+        except MISFITS as error:
+            raise Refused(f"operands {_operands(values)} do not fit ({last_line(error)})") from error
         for i, value in enumerate(results):
             if isinstance(value, Expr):
                 if math.prod(shape_of(value)) > MAX_ELEMENTS:
@@ -205,9 +203,3 @@ def _operands(values: list[Any]) -> str:
         return f"{list(shape_of(value))} {dtype_of(value)}"
 
     return ", ".join(words(value) for value in values)
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).strip().splitlines() if line.strip()]
-    text = lines[-1] if lines else type(error).__name__
-    return text if len(text) < 200 else text[-200:]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .refused import Refused
+from ..refused import Refused
 from .tensors import dtype_name
 
 # Nodes that nobody reads and that are still no output of the network.
@@ -123,7 +123,10 @@ def _operation(node: Any) -> Operation:
 
 
 def _checked(operation: Operation) -> Operation:
-    """Return the operation; attributes of another type, as damaged files have them, are refused."""
+    """Return the operation; control characters in names and attributes of another type, from damage, are refused."""
+    for name in (operation.name, operation.kind, *operation.inputs):
+        if not name.isprintable():
+            raise BrokenGraph(f"the name {name!r} has characters that no name has")
     for key, value in operation.attributes.items():
         wanted = _ATTRIBUTE_TYPES.get(key)
         numbers = key in ("strides", "ksize", "dilations", "explicit_paddings", "squeeze_dims")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..refused import Refused
 from .graph import BrokenGraph, Function, Graph, Operation, inlined, sorted_operations
-from .refused import Refused
 
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 MAX_DEPTH = 32

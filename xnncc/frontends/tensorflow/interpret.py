@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..refused import Refused
 from . import meaning_arithmetic, meaning_layout, meaning_list, meaning_windows
 from .graph import CONTROL_FLOW, Graph, Operation, needed_for, sorted_operations
 from .meanings import MEANINGS, compute
-from .refused import Refused
 from .tensors import array_of
 
 FAMILIES = (meaning_arithmetic, meaning_layout, meaning_list, meaning_windows)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..refused import Refused
 from .graph import Operation
 from .meanings import Array, meaning, sized
-from .refused import Refused
 
 
 @meaning("Reshape")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..refused import Refused
 from .graph import Operation
 from .meanings import Array, meaning, sized
-from .refused import Refused
 from .tensor_list import MAX_ITEMS, TensorList
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..refused import Refused
 from .graph import Operation
 from .meanings import Array, meaning
-from .refused import Refused
 
 
 def _is_nchw(o: Operation) -> bool:

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..refused import Refused
 from ..registering import registrar
 from .graph import Operation
-from .refused import Refused
 from .tensor_list import TensorList
 from .tensors import MAX_ELEMENTS
 

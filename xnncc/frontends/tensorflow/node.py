@@ -11,9 +11,10 @@ from tvm import relax
 from tvm.relax import Expr
 
 from ...ir.transposed import transposed_name
-from ..network import NetworkBuilder, constant, dtype_of, shape_of
+from ..emitter import Emitter
+from ..network import NetworkBuilder, dtype_of, shape_of
+from ..refused import Refused
 from .graph import Operation
-from .refused import Refused
 from .tensor_list import TensorList
 
 Value: TypeAlias = "np.ndarray | Expr | TensorList"  # a constant, a tensor computed at run time, or a list of them
@@ -29,7 +30,7 @@ class Made:
     values: tuple[Any, ...]
 
 
-class Node:
+class Node(Emitter):
     """One operation: inputs as constants or expressions, attributes with defaults, and ways to emit Relax."""
 
     def __init__(
@@ -40,7 +41,8 @@ class Node:
         made: Callable[[str], Made | None],
         warn: Callable[[str], None],
     ) -> None:
-        self.operation, self.values, self.build = operation, values, build
+        super().__init__(build)
+        self.operation, self.values = operation, values
         self._made, self.warn = made, warn
 
     # Attributes
@@ -108,21 +110,10 @@ class Node:
         value = self._given(index)
         return tuple(value.shape) if isinstance(value, np.ndarray) else shape_of(self.as_expr(value))
 
-    def rank(self, index: int = 0) -> int:
-        """Return the number of dimensions of input ``index``."""
-        return len(self.shape(index))
-
     def dtype(self, index: int = 0) -> str:
         """Return the numpy dtype name of input ``index``."""
         value = self._given(index)
         return str(value.dtype) if isinstance(value, np.ndarray) else dtype_of(self.as_expr(value))
-
-    def axis(self, value: int, rank: int | None = None) -> int:
-        """Return an axis counted from the front."""
-        rank = self.rank() if rank is None else rank
-        if not -rank <= value < max(rank, 1):
-            raise Refused(f"axis {value} is out of range for {rank} dimensions")
-        return value % rank if rank else 0
 
     # Images
 
@@ -154,18 +145,3 @@ class Node:
         if min(values) < 1:
             raise Refused(f"{name} {values} must be at least 1")
         return values[at[0]], values[at[1]]
-
-    # Outputs
-
-    def emit(self, expr: Expr) -> Expr:
-        """Bind a part of the result and return its variable."""
-        return self.build.emit(expr)
-
-    def scalar(self, value: float, dtype: str | None = None) -> Expr:
-        """Return a rank-0 constant, by default of input 0's dtype."""
-        return constant(np.asarray(value, dtype or self.dtype()))
-
-    def reshaped(self, expr: Expr, shape: tuple[int, ...] | list[int]) -> Expr:
-        """Return ``expr`` in another static shape; itself when the shape is its own."""
-        expr = self.emit(expr)
-        return expr if shape_of(expr) == tuple(shape) else relax.op.reshape(expr, tuple(shape))

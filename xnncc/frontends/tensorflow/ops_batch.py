@@ -9,9 +9,9 @@ from tvm import relax
 from tvm.relax import Expr
 
 from ..network import shape_of
+from ..refused import Refused
 from .node import Made, Node
 from .ops_conv import conv2d, depthwise_conv2d
-from .refused import Refused
 from .registry import converter
 
 R = relax.op

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tvm import relax
 from tvm.relax import Expr
 
+from ..refused import Refused
 from .node import Node
-from .refused import Refused
 from .registry import converter
 from .windows import pads_of, reach_of
 

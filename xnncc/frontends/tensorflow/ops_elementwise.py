@@ -8,8 +8,8 @@ import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
+from ..refused import Refused
 from .node import Node
-from .refused import Refused
 from .registry import converter
 from .tensors import SUPPORTED_DTYPES
 

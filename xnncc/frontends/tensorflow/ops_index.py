@@ -9,9 +9,9 @@ import numpy as np
 from tvm import relax
 from tvm.relax import Expr, TupleGetItem
 
+from ..refused import Refused
 from .meaning_layout import split_sizes, strided_index
 from .node import Node
-from .refused import Refused
 from .registry import converter
 
 R = relax.op

@@ -9,8 +9,8 @@ from tvm import relax
 from tvm.relax import Expr
 
 from ..network import shape_of
+from ..refused import Refused
 from .node import Node
-from .refused import Refused
 from .registry import converter
 
 R = relax.op

@@ -11,9 +11,9 @@ from tvm import relax
 from tvm.relax import Expr
 
 from ..network import shape_of
+from ..refused import Refused
 from .meaning_windows import scale_of
 from .node import Node
-from .refused import Refused
 from .registry import converter
 
 R = relax.op

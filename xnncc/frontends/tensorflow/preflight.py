@@ -35,14 +35,24 @@ def check_operators(path: Path, graph: Graph, needed: Iterable[Operation]) -> No
         UnsupportedModel: operators have no converter (all of them, sorted).
     """
     missing: dict[str, list[str]] = {}
-    for operation in _unsupported(graph, list(needed), set(), set()):
+    for operation in unsupported_operations(graph, needed):
         missing.setdefault(operation.kind, []).append(f"node '{operation.name}'")
     if missing:
         kinds = [f"{kind} ({_some(names)})" for kind, names in sorted(missing.items())]
         count = "1 operator is" if len(kinds) == 1 else f"{len(kinds)} operators are"
-        hints = [hint for group, hint in _HINTS if group & set(missing)]
+        hints = list(dict.fromkeys(hint for kind in sorted(missing) if (hint := hint_for(kind))))
         why = "; ".join([f"{count} not supported: {', '.join(kinds)}", *hints])
         raise UnsupportedModel(f"{path}", why, "See docs/errors.md#unsupported-operator.")
+
+
+def unsupported_operations(graph: Graph, needed: Iterable[Operation]) -> list[Operation]:
+    """Return the operations that have no converter, those of branches and loops too."""
+    return _unsupported(graph, list(needed), set(), set())
+
+
+def hint_for(kind: str) -> str:
+    """Return what to do about an operator without a converter, an empty string when nothing special is known."""
+    return next((hint for group, hint in _HINTS if kind in group), "")
 
 
 def _unsupported(graph: Graph, operations: list[Operation], constants: set[str], seen: set[str]) -> list[Operation]:

@@ -13,9 +13,11 @@ import numpy as np
 from ...errors import BadModel
 from ...ir.plan import TensorInfo
 from ...ir.transposed import untransposed
+from ..refused import Refused
 from .graph import Graph, Operation, node_of
 from .interpret import interpret
-from .refused import Refused
+
+NUMPY_NAME = f"xnncc's numpy formulas of TensorFlow's operators (numpy {np.__version__})"
 
 
 def _with_transposed(tensors: Any, feeds: dict[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -38,7 +40,7 @@ class NumpyReference:
     @property
     def name(self) -> str:
         """The runtime, for messages."""
-        return f"xnncc's numpy formulas of TensorFlow's operators (numpy {np.__version__})"
+        return NUMPY_NAME
 
     def run(self, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the outputs by name."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.plan import DTYPE_BYTES
-from .refused import Refused
+from ..refused import Refused
 
 MAX_RANK = 8
 MAX_ELEMENTS = 2**28  # of any one tensor, 1 GiB in float32: no network for a device has a larger one

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..refused import Refused
 from .node import Node
-from .refused import Refused
 
 MAX_PAD = 4096  # far beyond any kernel; a damaged file must not fill the memory with zeros
 

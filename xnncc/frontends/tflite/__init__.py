@@ -19,10 +19,8 @@ def load_tflite(
     check: bool = True,
 ) -> Imported:
     """Return the network in a TFLite file; see ``frontends.load_model`` for the errors it raises."""
-    import dataclasses
-
-    from ..check import check_import
     from ..imported import Imported
+    from ..loading import checked
     from ..tie_states import tie_states
     from .convert import GraphConverter
     from .preflight import check_model, check_shapes
@@ -47,6 +45,5 @@ def load_tflite(
         runtime=runtime,
         warnings=(*converter.warnings, *runtime.warnings),
     )
-    if check:
-        imported = dataclasses.replace(imported, check=check_import(imported, samples))
+    imported = checked(imported, samples, check)
     return tie_states(imported, [f"{v.name}:{v.name}{NEXT}" for v in converter.variables if v.is_kept])

@@ -19,16 +19,16 @@ from tvm.relax import Expr
 from ...errors import BadModel, UnsupportedModel
 from ...ir.plan import TensorInfo
 from ..network import NetworkBuilder, dtype_of, shape_of
+from ..refused import MISFITS, Refused, last_line
 from .flow import Flow
 from .interpret import run_operator
 from .model import Graph, Model, Operator, Tensor
-from .op import Op, Refused, Value
+from .op import Op, Value
 from .operators import CONVERTERS, INTEGER, MOVERS
 from .state import NEXT, Variable, variable_names, variables_of
 
 MAX_ELEMENTS = 2**28
-# What TVM and numpy raise about operands that do not fit; a subclass of RuntimeError is TVM's own.
-MISFITS = (ValueError, TypeError, RuntimeError, IndexError, ArithmeticError, AssertionError, KeyError)
+_MISFITS = (*MISFITS, AssertionError, KeyError)  # an option that the file leaves out is a KeyError
 RANDOM = frozenset({"RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "MULTINOMIAL"})
 
 
@@ -93,7 +93,7 @@ class GraphConverter:
             variables = variables_of(self._model)
         except KeyError as error:
             raise BadModel(f"{self._path}", f"variable {error} is read and never initialised", _AGAIN) from None
-        except MISFITS as error:
+        except _MISFITS as error:
             raise BadModel(f"{self._path}", f"its variables cannot be initialised ({error})", _AGAIN) from None
         handed = ", ".join(f"'{v.name}' (starts as {_words(v.start)})" for v in variables if not v.is_kept)
         if handed:
@@ -199,8 +199,8 @@ class GraphConverter:
             result = self._converter(node)(node)
         except MemoryError:
             raise Refused("it needs more memory than there is") from None
-        except MISFITS as error:
-            raise Refused(f"operands {_operands(values)} do not fit ({_first_line(error)})") from error
+        except _MISFITS as error:
+            raise Refused(f"operands {_operands(values)} do not fit ({last_line(error)})") from error
         results = list(result) if isinstance(result, list | tuple) else [result]
         if len(results) != len(tensors):
             raise Refused(f"it has {len(tensors)} outputs, expected {len(results)}")
@@ -310,9 +310,3 @@ def _operands(values: list[Value | None]) -> str:
         return f"{list(value.shape)} {dtype}"
 
     return ", ".join(words(value) for value in values)
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).strip().splitlines() if line.strip()]
-    text = lines[-1] if lines else type(error).__name__
-    return text if len(text) < 200 else text[-200:]

@@ -1,4 +1,4 @@
-"""Op: one TFLite operator as its converter sees it, and Refused: why a converter cannot take it."""
+"""Op: one TFLite operator as its converter sees it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
-from ..network import NetworkBuilder, dtype_of, shape_of
+from ..emitter import Emitter
+from ..network import NetworkBuilder, dtype_of
+from ..refused import Refused
 from .fixed_point import dequantise
 from .flow import TO_NCHW, Flow
 from .model import Graph, Operator, Tensor
@@ -18,15 +20,7 @@ from .schema import ACTIVATIONS, PADDINGS
 Value: TypeAlias = "np.ndarray | Flow"  # a constant, or what is computed at run time
 
 
-class Refused(Exception):
-    """An operator that cannot be converted: ``why`` (found and expected) and, if something helps, ``next``."""
-
-    def __init__(self, why: str, next: str = "") -> None:
-        super().__init__(why, next)
-        self.why, self.next = why, next
-
-
-class Op:
+class Op(Emitter):
     """One operator: operands as constants or expressions in either layout, options, and ways to emit Relax."""
 
     def __init__(
@@ -37,7 +31,8 @@ class Op:
         build: NetworkBuilder,
         warn: Callable[[str], None],
     ) -> None:
-        self.graph, self.op, self.values, self.build, self.warn = graph, op, values, build, warn
+        super().__init__(build)
+        self.graph, self.op, self.values, self.warn = graph, op, values, warn
 
     @property
     def kind(self) -> str:
@@ -121,21 +116,10 @@ class Op:
         """Return the shape of operand ``index`` as TFLite knows it."""
         return tuple(self._given(index).shape)
 
-    def rank(self, index: int = 0) -> int:
-        """Return the number of dimensions of operand ``index``."""
-        return len(self.shape(index))
-
     def dtype(self, index: int = 0) -> str:
         """Return the numpy dtype name of operand ``index``."""
         value = self._given(index)
         return str(value.dtype) if isinstance(value, np.ndarray) else dtype_of(value.expr)
-
-    def axis(self, value: int, rank: int | None = None) -> int:
-        """Return an axis counted from the front."""
-        rank = self.rank() if rank is None else rank
-        if not -rank <= value < max(rank, 1):
-            raise Refused(f"axis {value} is out of range for {rank} dimensions")
-        return value % rank if rank else 0
 
     def expr(self, index: int = 0) -> Expr:
         """Return operand ``index`` as TFLite knows it."""
@@ -173,15 +157,6 @@ class Op:
         return self.build.derived(value, "planar", lambda array: array.reshape(full).transpose(TO_NCHW))
 
     # Results
-
-    def emit(self, expr: Expr) -> Expr:
-        """Bind a part of the result and return its variable."""
-        return self.build.emit(expr)
-
-    def reshaped(self, expr: Expr, shape: tuple[int, ...] | list[int]) -> Expr:
-        """Return ``expr`` in another static shape; itself when the shape is its own."""
-        expr = self.emit(expr)
-        return expr if shape_of(expr) == tuple(shape) else relax.op.reshape(expr, tuple(shape))
 
     def activated(self, expr: Expr, is_planar: bool = False) -> Flow:
         """Return ``expr`` after the fused activation."""

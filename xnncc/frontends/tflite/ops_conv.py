@@ -6,8 +6,9 @@ import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
+from ..refused import Refused
 from .flow import Flow
-from .op import Op, Refused
+from .op import Op
 from .registry import converter
 from .schema import PADDINGS
 from .windows import Axis, axis_of, transposed_padding

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 from tvm import relax
 from tvm.relax import Expr
 
-from ..network import constant, dtype_of
+from ..activations import elu, hard_swish, scalar_like
+from ..refused import Refused
 from .flow import TO_NHWC, Flow
-from .op import Op, Refused, activate
+from .op import Op, activate
 from .registry import converter, mover
 
 R = relax.op
-
-
-def _scalar(value: float, like: Expr) -> Expr:
-    return constant(np.asarray(value, dtype_of(like)))
 
 
 def unary(n: Op, function: Callable[[Expr], Expr]) -> Flow:
@@ -26,21 +22,10 @@ def unary(n: Op, function: Callable[[Expr], Expr]) -> Flow:
     return Flow(n.emit(function(x)), n.is_planar())
 
 
-def _hard_swish(x: Expr) -> Expr:
-    gate = R.clip(R.add(x, _scalar(3, x)), 0.0, 6.0)
-    return R.multiply(R.multiply(x, gate), _scalar(1 / 6, x))
-
-
-def _elu(x: Expr) -> Expr:
-    """min(e**x - 1, 0) + max(x, 0); exp meets no positive number, which could be infinite."""
-    low = R.subtract(R.exp(R.minimum(x, _scalar(0, x))), _scalar(1, x))
-    return R.add(low, R.nn.relu(x))
-
-
 _UNARY: dict[str, Callable[[Expr], Expr]] = {
     "RELU": R.nn.relu, "RELU6": lambda x: activate("RELU6", x), "RELU_N1_TO_1": lambda x: activate("RELU_N1_TO_1", x),
-    "RELU_0_TO_1": lambda x: R.clip(x, 0.0, 1.0), "LOGISTIC": R.sigmoid, "TANH": R.tanh, "ELU": _elu,
-    "HARD_SWISH": _hard_swish, "EXP": R.exp, "LOG": R.log, "SQRT": R.sqrt, "RSQRT": R.rsqrt,
+    "RELU_0_TO_1": lambda x: R.clip(x, 0.0, 1.0), "LOGISTIC": R.sigmoid, "TANH": R.tanh, "ELU": elu,
+    "HARD_SWISH": hard_swish, "EXP": R.exp, "LOG": R.log, "SQRT": R.sqrt, "RSQRT": R.rsqrt,
     "SQUARE": lambda x: R.multiply(x, x), "ABS": R.abs, "NEG": R.negative, "SIN": R.sin, "COS": R.cos,
     "FLOOR": R.floor, "CEIL": R.ceil, "ROUND": R.round, "SIGN": R.sign, "LOGICAL_NOT": R.logical_not,
 }  # fmt: skip
@@ -102,7 +87,7 @@ def add_n(n: Op) -> Flow:
 def prelu(n: Op) -> Flow:
     """max(x, 0) + slope * min(x, 0): finite in every lane, and slopes fold into no branch."""
     (x, slope), is_planar = n.alike(0, 1)
-    low = R.multiply(slope, R.minimum(x, _scalar(0, x)))
+    low = R.multiply(slope, R.minimum(x, scalar_like(0, x)))
     return Flow(n.emit(R.add(R.nn.relu(x), low)), is_planar)
 
 
@@ -151,7 +136,7 @@ def position(n: Op) -> Flow:
 def softmax(n: Op) -> Flow:
     """Along the last axis of exp(beta * x)."""
     beta = float(n.option("beta"))
-    x = n.expr() if beta == 1 else R.multiply(n.expr(), _scalar(beta, n.expr()))
+    x = n.expr() if beta == 1 else R.multiply(n.expr(), scalar_like(beta, n.expr()))
     return Flow(n.emit(R.nn.softmax(x, -1)))
 
 
@@ -165,7 +150,7 @@ def l2_normalise(n: Op) -> Flow:
     """x / sqrt(max(sum of squares along the last axis, 1e-6))."""
     x = n.expr()
     total = R.sum(R.multiply(x, x), [-1], keepdims=True)
-    return n.activated(R.divide(x, R.sqrt(R.maximum(total, _scalar(1e-6, x)))))
+    return n.activated(R.divide(x, R.sqrt(R.maximum(total, scalar_like(1e-6, x)))))
 
 
 @converter("LOCAL_RESPONSE_NORMALIZATION")
@@ -179,8 +164,8 @@ def local_response(n: Op) -> Flow:
     for i in range(2 * radius + 1):
         part = R.strided_slice(squares, [n.rank() - 1], [i], [i + channels])
         total = n.emit(part if total is None else R.add(total, part))
-    scale = R.add(R.multiply(total, _scalar(n.option("alpha"), x)), _scalar(n.option("bias"), x))
-    return Flow(n.emit(R.multiply(x, R.power(scale, _scalar(-n.option("beta"), x)))))
+    scale = R.add(R.multiply(total, scalar_like(n.option("alpha"), x)), scalar_like(n.option("bias"), x))
+    return Flow(n.emit(R.multiply(x, R.power(scale, scalar_like(-n.option("beta"), x)))))
 
 
 @converter("BATCH_MATMUL")

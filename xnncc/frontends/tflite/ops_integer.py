@@ -14,6 +14,7 @@ from tvm import relax, te, tirx
 from tvm.relax import Expr
 
 from ..network import constant, shape_of
+from ..refused import Refused
 from .fixed_point import (
     Multipliers,
     activation_range,
@@ -24,7 +25,7 @@ from .fixed_point import (
 )
 from .flow import TO_NHWC, Flow
 from .integer_kernels import i64, narrowed, requantise, scaled_by_one
-from .op import Op, Refused
+from .op import Op
 from .ops_conv import (
     TO_OIHW,
     check_connected,

@@ -9,9 +9,10 @@ from tvm import relax
 from tvm.relax import Expr, TupleGetItem
 
 from ..network import constant, shape_of
+from ..refused import Refused
 from .fixed_point import zero_of
 from .flow import TO_NHWC, Flow
-from .op import Op, Refused
+from .op import Op
 from .registry import converter, mover
 from .windows import nearest_index
 

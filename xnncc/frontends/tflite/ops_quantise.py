@@ -7,6 +7,7 @@ from tvm import relax, te, tirx
 from tvm.relax import Expr
 
 from ..network import constant
+from ..refused import Refused
 from .fixed_point import (
     activation_range,
     limits,
@@ -21,7 +22,7 @@ from .flow import TO_NHWC, Flow
 from .integer_kernels import i64
 from .interpret import run_operator
 from .interpret_integer import TABLED
-from .op import Op, Refused
+from .op import Op
 from .ops_integer import rescale
 from .ops_window import resize_options, tabled_resize
 from .registry import converter, integer_converter

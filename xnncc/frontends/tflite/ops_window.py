@@ -6,8 +6,9 @@ import numpy as np
 from tvm import relax, te, tirx
 from tvm.relax import Expr
 
+from ..refused import Refused
 from .flow import Flow
-from .op import Op, Refused
+from .op import Op
 from .ops_conv import pads, windows
 from .registry import converter
 from .windows import linear_taps

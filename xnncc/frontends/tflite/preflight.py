@@ -11,7 +11,7 @@ from pathlib import Path
 from ...errors import ShapeError, UnsupportedModel, nearest
 from ...ir.plan import TensorInfo
 from .interpret import evaluators
-from .model import Graph, Model
+from .model import Graph, Model, Operator
 from .operators import CONVERTERS, INTEGER, VARIABLES
 from .schema import NUMERIC
 
@@ -26,7 +26,11 @@ def check_model(path: Path, model: Model) -> None:
     """
     graph = model.main
     missing: dict[str, list[str]] = {}
-    for kind, name in _unsupported(model, graph):
+    for op in unsupported_operators(model):
+        kind = f"custom operator {op.kind}" if op.is_custom else op.kind
+        name = graph.tensors[op.outputs[0]].name if op.outputs else "?"
+        if op.kind == "CALL_ONCE":
+            kind, name = f"CALL_ONCE of subgraph {op.options['init_subgraph_index']}", "?"
         missing.setdefault(kind, []).append(f"'{name}'")
     if missing:
         kinds = [f"{kind} (tensor {_some(names)})" for kind, names in sorted(missing.items())]
@@ -36,17 +40,18 @@ def check_model(path: Path, model: Model) -> None:
     _check_dtypes(path, graph)
 
 
-def _unsupported(model: Model, graph: Graph) -> list[tuple[str, str]]:
+def unsupported_operators(model: Model) -> list[Operator]:
+    """Return the operators that have no converter, and calls of subgraphs that are not there."""
+    graph = model.main
     known = {index for index, tensor in enumerate(graph.tensors) if tensor.data is not None} | {-1}
     foldable, found = evaluators(), []
     for op in graph.operators:
         if op.kind in _STATIC or (op.kind in foldable and op.inputs and known.issuperset(op.inputs)):
             known.update(op.outputs)
         elif op.kind == "CALL_ONCE" and not 0 <= op.options["init_subgraph_index"] < len(model.graphs):
-            found.append((f"CALL_ONCE of subgraph {op.options['init_subgraph_index']}", "?"))
+            found.append(op)
         elif op.kind not in CONVERTERS and op.kind not in INTEGER and op.kind not in VARIABLES:
-            kind = f"custom operator {op.kind}" if op.is_custom else op.kind
-            found.append((kind, graph.tensors[op.outputs[0]].name if op.outputs else "?"))
+            found.append(op)
     return found
 
 

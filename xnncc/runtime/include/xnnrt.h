@@ -32,6 +32,15 @@
  *   net, begins at zero, and what a run computes for hn is h in the next. xnnrt_reset makes all states zero again.
  *   A run that fails leaves the states as they were. Their memory (twice their size) comes from malloc at open.
  *
+ * SHAPES
+ * - A network built with `xnncc build --shape x=1,3,48,160|320` takes each of these shapes, with one copy of the weights
+ *   and one arena. Each choice is a variant; a net opens with the first. xnnrt_set_shapes chooses by the inputs' dims,
+ *   xnnrt_use_variant by number; from then on the questions below and xnnrt_run are about that variant. Choosing
+ *   allocates nothing and keeps the states:
+ *
+ *       const int64_t dims[] = {1, 3, 48, 320}, *const all[] = {dims};
+ *       status = xnnrt_set_shapes(net, all);         // XNNRT_NO_VARIANT when it was not built for them
+ *
  * THREADS
  * - A net has a pool of options.threads threads: the one that calls xnnrt_run and threads - 1 workers that are started
  *   by open and joined by close. More threads than cores are never started: they would only make a network slower.
@@ -95,7 +104,8 @@ typedef enum xnnrt_status {
     XNNRT_THREAD_REFUSED = 16,   /* the system refused a thread or a thread-specific key */
     XNNRT_BUSY = 17,             /* this net is being run by another thread */
     XNNRT_KERNEL_FAILED = 18,    /* a kernel reported a failure; the outputs are undefined */
-    XNNRT_SCRATCH_TOO_SMALL = 19 /* a kernel asked for more scratch than planned; the outputs are undefined */
+    XNNRT_SCRATCH_TOO_SMALL = 19, /* a kernel asked for more scratch than planned; the outputs are undefined */
+    XNNRT_NO_VARIANT = 20         /* the network was not built for these shapes */
 } xnnrt_status;
 
 /* Element types. Values are frozen, as in the package. */
@@ -170,6 +180,18 @@ XNNRT_API xnnrt_status xnnrt_output_info(const xnnrt_net *net, int index, xnnrt_
 /* Index of the input or output of that name (bytes compared), or -1. */
 XNNRT_API int xnnrt_find_input(const xnnrt_net *net, const char *name);
 XNNRT_API int xnnrt_find_output(const xnnrt_net *net, const char *name);
+
+/* Number of variants: different shapes that the network was built for, at least 1; 0 for a null net. */
+XNNRT_API int xnnrt_variant_count(const xnnrt_net *net);
+
+/* Choose variant `variant` [0, xnnrt_variant_count(net)). Returns XNNRT_OK, BAD_ARGUMENT (a null net), NO_VARIANT,
+ * BUSY. */
+XNNRT_API xnnrt_status xnnrt_use_variant(xnnrt_net *net, int variant);
+
+/* Choose the variant whose inputs have these dims: dims[i] points to all dims of input i (rank of them, which is the
+ * same in all variants), or is null when any will do. The present variant stays when it fits, else the first that does.
+ * Returns XNNRT_OK, BAD_ARGUMENT (a null pointer), NO_VARIANT (then nothing changes), BUSY. */
+XNNRT_API xnnrt_status xnnrt_set_shapes(xnnrt_net *net, const int64_t *const *dims);
 
 /* Run the network once. inputs[i] and outputs[i] point to whole tensors, aligned to their element size; inputs are only
  * read; no output may overlap an input or another output. Blocks until done.

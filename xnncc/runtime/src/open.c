@@ -18,7 +18,8 @@ enum { ENTRY_STORED = 24, ENTRY_DECODED = 32, FLAG_REQUIRED = 1, ENCODING_RAW = 
 #define KIND_META 0x4154454Du /* "META" */
 #define KIND_WGHT 0x54484757u /* "WGHT" */
 #define KIND_STAT 0x54415453u /* "STAT" */
-enum { META, WGHT, STAT, KNOWN_KINDS };
+#define KIND_VARI 0x49524156u /* "VARI" */
+enum { META, WGHT, STAT, VARI, KNOWN_KINDS };
 /* Section 5: META. */
 enum { META_BYTES = 48, META_ARENA = 0, META_SCRATCH = 8, META_OPS = 16, META_INPUTS = 20, META_OUTPUTS = 24 };
 enum { META_STRINGS = 28, META_MODEL = 32, META_TARGET = 36, META_PREPARED = 40 };
@@ -44,7 +45,12 @@ static int all_zero(const uint8_t *p, size_t bytes) {
 
 /* Section 4: which of the known kinds; KNOWN_KINDS = none of them. */
 static int known_kind(uint32_t kind) {
-    return kind == KIND_META ? META : kind == KIND_WGHT ? WGHT : kind == KIND_STAT ? STAT : KNOWN_KINDS;
+    static const uint32_t kinds[KNOWN_KINDS] = {KIND_META, KIND_WGHT, KIND_STAT, KIND_VARI};
+    int index = 0;
+    while (index < KNOWN_KINDS && kinds[index] != kind) {
+        index++;
+    }
+    return index;
 }
 
 /* Section 7: bytes of an element by dtype code; 0 = no such code. */
@@ -86,7 +92,7 @@ static xnnrt_status check_entry(const uint8_t *entry, const uint8_t *bytes, size
     *end = (size_t)(offset + stored);
     if (kind != KNOWN_KINDS) {
         XNNRT_REQUIRE(encoding == ENCODING_RAW, XNNRT_UNKNOWN_ENCODING);
-        XNNRT_REQUIRE(found[kind] == NULL, XNNRT_MALFORMED);
+        XNNRT_REQUIRE(found[kind] == NULL || kind == VARI, XNNRT_MALFORMED);
         found[kind] = entry;
     } else {
         XNNRT_REQUIRE((read_u32(entry + ENTRY_FLAGS) & FLAG_REQUIRED) == 0, XNNRT_UNKNOWN_SECTION);
@@ -182,8 +188,8 @@ static xnnrt_status check_tensor(const uint8_t *record) {
     return XNNRT_OK;
 }
 
-/* Section 5: the contents of META. */
-static xnnrt_status check_meta(xnnrt_package *package, const uint8_t *meta, size_t bytes) {
+/* Section 5: the contents of META or VARI. */
+static xnnrt_status check_meta(const uint8_t *meta, size_t bytes) {
     XNNRT_REQUIRE(bytes >= META_BYTES, XNNRT_MALFORMED);
     uint64_t arena = read_u64(meta + META_ARENA), scratch = read_u64(meta + META_SCRATCH);
     uint32_t ops = read_u32(meta + META_OPS), strings_bytes = read_u32(meta + META_STRINGS);
@@ -205,17 +211,35 @@ static xnnrt_status check_meta(xnnrt_package *package, const uint8_t *meta, size
         XNNRT_REQUIRE(status == XNNRT_OK, status);
     }
     XNNRT_REQUIRE(arena <= SIZE_MAX / 4 && scratch <= SIZE_MAX / 4 && prepared <= SIZE_MAX / 4, XNNRT_TOO_LARGE);
-    package->records = records;
-    package->strings = (const char *)strings;
-    package->arena_bytes = arena == 0 ? XNNRT_ALIGNMENT : xnnrt_align((size_t)arena);
-    package->thread_scratch_bytes = xnnrt_align((size_t)scratch);
-    package->prepared_bytes = xnnrt_align((size_t)prepared);
-    package->op_count = (int32_t)ops;
-    package->input_count = (int32_t)inputs;
-    package->output_count = (int32_t)outputs;
+    return XNNRT_OK;
+}
+
+/* What differs from variant to variant, from a META or VARI that has been checked. */
+static void read_variant(xnnrt_package *package, const uint8_t *meta) {
+    size_t tensors = (size_t)read_u32(meta + META_INPUTS) + read_u32(meta + META_OUTPUTS);
+    package->records = meta + META_BYTES;
+    package->strings = (const char *)package->records + tensors * TENSOR_BYTES;
+    package->op_count = (int32_t)read_u32(meta + META_OPS);
+}
+
+static size_t arena_of(const uint8_t *meta) {
+    size_t arena = (size_t)read_u64(meta + META_ARENA);
+    return arena == 0 ? XNNRT_ALIGNMENT : xnnrt_align(arena);
+}
+
+/* A package without states and further variants, from a META that has been checked. */
+static void read_meta(xnnrt_package *package, const uint8_t *meta) {
+    read_variant(package, meta);
+    package->meta = meta;
+    package->variant_count = 1;
+    package->variant = package->first_op = 0;
+    package->arena_bytes = arena_of(meta);
+    package->thread_scratch_bytes = xnnrt_align((size_t)read_u64(meta + META_SCRATCH));
+    package->prepared_bytes = xnnrt_align((size_t)read_u64(meta + META_PREPARED));
+    package->input_count = (int32_t)read_u32(meta + META_INPUTS);
+    package->output_count = (int32_t)read_u32(meta + META_OUTPUTS);
     package->state_count = 0;
     package->state_bytes = 0;
-    return XNNRT_OK;
 }
 
 /* Section 6.1: the last `count` inputs and outputs are states, in pairs of the same type and shape. */
@@ -240,9 +264,73 @@ static xnnrt_status check_states(xnnrt_package *package, const uint8_t *data, si
     return XNNRT_OK;
 }
 
+static int is_same(const uint8_t *one, const uint8_t *two, size_t bytes) {
+    while (bytes > 0 && *one == *two) {
+        one++, two++, bytes--;
+    }
+    return bytes == 0;
+}
+
+/* The table's next VARI after entry *at; null when there is none. */
+static const uint8_t *next_variant(const uint8_t *bytes, uint32_t *at) {
+    while (*at < read_u32(bytes + HEADER_SECTIONS)) {
+        const uint8_t *entry = bytes + HEADER_BYTES + (*at)++ * (size_t)ENTRY_BYTES;
+        if (read_u32(entry + ENTRY_KIND) == KIND_VARI) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* Section 6.2: one VARI differs from META in its arena, its operators and the dims of what is no state. */
+static xnnrt_status check_variant(xnnrt_package *package, const uint8_t *entry, int32_t *ops) {
+    const uint8_t *meta = package->meta, *other = package->bytes + (size_t)read_u64(entry + ENTRY_OFFSET);
+    size_t bytes = (size_t)read_u64(entry + ENTRY_STORED);
+    int states = package->state_count, outputs = package->input_count + states;
+    int tensors = outputs + package->output_count + states;
+    xnnrt_status status = check_meta(other, bytes);
+    XNNRT_REQUIRE(status == XNNRT_OK, status);
+    XNNRT_REQUIRE(is_same(meta + META_SCRATCH, other + META_SCRATCH, META_OPS - META_SCRATCH), XNNRT_MALFORMED);
+    XNNRT_REQUIRE(is_same(meta + META_INPUTS, other + META_INPUTS, META_BYTES - META_INPUTS), XNNRT_MALFORMED);
+    for (int i = 0; i < tensors; i++) {
+        size_t at = META_BYTES + (size_t)i * TENSOR_BYTES;
+        int is_state = i < outputs ? i >= package->input_count : i >= tensors - states;
+        XNNRT_REQUIRE(is_same(meta + at, other + at, is_state ? TENSOR_BYTES : TENSOR_DIMS), XNNRT_MALFORMED);
+    }
+    size_t strings = META_BYTES + (size_t)tensors * TENSOR_BYTES;
+    XNNRT_REQUIRE(is_same(meta + strings, other + strings, bytes - strings), XNNRT_MALFORMED);
+    XNNRT_REQUIRE(read_u32(other + META_OPS) <= (uint32_t)(INT32_MAX - *ops), XNNRT_MALFORMED);
+    *ops += (int32_t)read_u32(other + META_OPS);
+    package->arena_bytes = arena_of(other) > package->arena_bytes ? arena_of(other) : package->arena_bytes;
+    package->variant_count++;
+    return XNNRT_OK;
+}
+
+static xnnrt_status check_variants(xnnrt_package *package) {
+    const uint8_t *entry;
+    int32_t ops = package->op_count;
+    for (uint32_t at = 0; (entry = next_variant(package->bytes, &at)) != NULL;) {
+        xnnrt_status status = check_variant(package, entry, &ops);
+        XNNRT_REQUIRE(status == XNNRT_OK, status);
+    }
+    return XNNRT_OK;
+}
+
+void xnnrt_choose_variant(xnnrt_package *package, int index) {
+    const uint8_t *meta = package->meta;
+    uint32_t at = 0;
+    package->first_op = 0;
+    package->variant = index;
+    for (; index > 0; index--) {
+        package->first_op += (int32_t)read_u32(meta + META_OPS);
+        meta = package->bytes + (size_t)read_u64(next_variant(package->bytes, &at) + ENTRY_OFFSET);
+    }
+    read_variant(package, meta);
+}
+
 /* Section 9 gives the order of these checks. */
 xnnrt_status xnnrt_check_package(xnnrt_package *package, const uint8_t *bytes, size_t size, xnnrt_check check) {
-    const uint8_t *found[KNOWN_KINDS] = {NULL, NULL, NULL}; /* table entries */
+    const uint8_t *found[KNOWN_KINDS] = {NULL, NULL, NULL, NULL}; /* table entries */
     xnnrt_crc crc;
     XNNRT_REQUIRE(size <= SIZE_MAX / 2, XNNRT_BAD_ARGUMENT);
     xnnrt_crc_init(&crc);
@@ -250,16 +338,20 @@ xnnrt_status xnnrt_check_package(xnnrt_package *package, const uint8_t *bytes, s
     XNNRT_REQUIRE(status == XNNRT_OK, status);
     status = check_sections(&crc, bytes, size, check, found);
     XNNRT_REQUIRE(status == XNNRT_OK, status);
+    package->bytes = bytes;
     package->build_id = (int64_t)read_u64(bytes + HEADER_BUILD_ID);
     package->weights = bytes + (size_t)read_u64(found[WGHT] + ENTRY_OFFSET);
     package->weights_bytes = (size_t)read_u64(found[WGHT] + ENTRY_STORED);
-    status = check_meta(package, bytes + (size_t)read_u64(found[META] + ENTRY_OFFSET),
-                        (size_t)read_u64(found[META] + ENTRY_STORED));
-    if (status != XNNRT_OK || found[STAT] == NULL) {
-        return status;
+    const uint8_t *meta = bytes + (size_t)read_u64(found[META] + ENTRY_OFFSET);
+    status = check_meta(meta, (size_t)read_u64(found[META] + ENTRY_STORED));
+    XNNRT_REQUIRE(status == XNNRT_OK, status);
+    read_meta(package, meta);
+    if (found[STAT] != NULL) {
+        status = check_states(package, bytes + (size_t)read_u64(found[STAT] + ENTRY_OFFSET),
+                              (size_t)read_u64(found[STAT] + ENTRY_STORED));
+        XNNRT_REQUIRE(status == XNNRT_OK, status);
     }
-    return check_states(package, bytes + (size_t)read_u64(found[STAT] + ENTRY_OFFSET),
-                        (size_t)read_u64(found[STAT] + ENTRY_STORED));
+    return check_variants(package);
 }
 
 void xnnrt_read_tensor(const xnnrt_package *package, int index, xnnrt_tensor *tensor) {

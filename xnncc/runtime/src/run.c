@@ -53,7 +53,8 @@ static xnnrt_status run_alone(xnnrt_net *net, const void *const *inputs, void *c
     XNNRT_REQUIRE(xnnrt_set_this_thread(&net->pool.thread[0]), XNNRT_NO_MEMORY);
     xnnrt_affinity affinity;
     xnnrt_bind(net->pool.core_mask, &affinity);
-    int32_t result = net->graph(net->weights, net->arena, net->io, first, last);
+    int32_t before_it = net->package.first_op; /* operators of other variants */
+    int32_t result = net->graph(net->weights, net->arena, net->io, before_it + first, before_it + last);
     xnnrt_unbind(&affinity);
     xnnrt_set_this_thread(before);
     if (result == 0) {

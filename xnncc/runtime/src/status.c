@@ -22,10 +22,11 @@ static const char messages[] =
     "the system refused a thread\0"
     "this net is being run by another thread\0"
     "a kernel failed\0"
-    "a kernel needs more scratch memory than was planned\0";
+    "a kernel needs more scratch memory than was planned\0"
+    "the network was not built for these shapes\0";
 
 const char *xnnrt_strerror(xnnrt_status status) {
-    if ((int)status < 0 || (int)status > (int)XNNRT_SCRATCH_TOO_SMALL) {
+    if ((int)status < 0 || (int)status > (int)XNNRT_NO_VARIANT) {
         return "unknown status";
     }
     const char *message = messages;

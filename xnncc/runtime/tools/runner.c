@@ -4,88 +4,18 @@
  *     runner time  LIBRARY PACKAGE GRAPH THREADS SIZES INPUTS OUTPUTS REPEAT PER_OP
  *     runner trace LIBRARY PACKAGE GRAPH THREADS SIZES INPUTS OUTPUTS REGIONS
  *
- * GRAPH is the graph function's symbol. SIZES are the bytes of each input and output: "602112:4000,16". INPUTS and
- * OUTPUTS are files that hold all tensors, one after the other. `time` prints "run NS" for each of REPEAT inferences, or,
+ * GRAPH is the graph function's symbol. SIZES are the number of the variant and the bytes of each input and output:
+ * "0@602112:4000,16". INPUTS and OUTPUTS are files that hold all tensors, one
+ * after the other; `run` takes the inputs of several inferences in a row and writes the outputs of each. `time` prints "run NS" for each of REPEAT inferences, or,
  * with PER_OP 1, "op INDEX NS" for each operator of each. `trace` runs operator by operator and writes the named bytes
  * after each to OUTPUTS; a line of REGIONS is "OP SPACE INDEX OFFSET BYTES", SPACE one of a (arena), i, o.
  * Exit code 0, or 1 with a sentence on stdout. No stdio: the same source runs on glibc and on bionic. */
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "plain_io.h"
 #include "xnnrt.h"
 
 enum { MAX_TENSORS = 256 };
-
-static void say(const char *text) {
-    size_t done = 0, n = strlen(text);
-    while (done < n) {
-        ssize_t wrote = write(1, text + done, n - done);
-        if (wrote <= 0) exit(1);
-        done += (size_t)wrote;
-    }
-}
-
-static void fail(const char *what, const char *why) {
-    say(what);
-    say(": ");
-    say(why);
-    say("\n");
-    exit(1);
-}
-
-static void say_number(uint64_t n, char end) {
-    char digits[24], *p = digits + sizeof digits - 2;
-    p[0] = end;
-    p[1] = 0;
-    do *--p = (char)('0' + n % 10);
-    while (n /= 10);
-    say(p);
-}
-
-static uint64_t parse_number(const char **text) {
-    uint64_t n = 0;
-    while (**text >= '0' && **text <= '9') n = n * 10 + (uint64_t)(*(*text)++ - '0');
-    return n;
-}
-
-static void *allocate(size_t bytes) {
-    void *memory = NULL;
-    if (posix_memalign(&memory, 64, bytes ? bytes : 64)) fail("runner", "out of memory");
-    return memory;
-}
-
-/* Returns the whole file with a zero byte behind it. */
-static char *read_file(const char *path, size_t *bytes) {
-    int file = open(path, O_RDONLY);
-    off_t length = file < 0 ? -1 : lseek(file, 0, SEEK_END);
-    char *content;
-    size_t done = 0;
-    if (length < 0 || lseek(file, 0, SEEK_SET) < 0) fail(path, "cannot be read");
-    content = allocate((size_t)length + 1);
-    while (done < (size_t)length) {
-        ssize_t got = read(file, content + done, (size_t)length - done);
-        if (got <= 0) fail(path, "cannot be read");
-        done += (size_t)got;
-    }
-    content[length] = 0;
-    close(file);
-    *bytes = (size_t)length;
-    return content;
-}
-
-static void write_bytes(int file, const void *data, size_t bytes) {
-    size_t done = 0;
-    while (done < bytes) {
-        ssize_t wrote = write(file, (const char *)data + done, bytes - done);
-        if (wrote <= 0) fail("outputs", "cannot be written");
-        done += (size_t)wrote;
-    }
-}
 
 /* The library's functions, looked up by name. */
 static void *library;
@@ -97,35 +27,43 @@ static void *find(const char *name) {
 
 static xnnrt_net *net;
 static xnnrt_status (*run_ops)(xnnrt_net *, const void *const *, void *const *, int32_t, int32_t);
+static xnnrt_status (*use_variant)(xnnrt_net *, int);
 static const char *(*explain)(xnnrt_status);
-static const void *inputs[MAX_TENSORS];
+static void *inputs[MAX_TENSORS];
 static void *outputs[MAX_TENSORS];
-static size_t output_bytes[MAX_TENSORS];
-static int output_count;
+static size_t input_bytes[MAX_TENSORS], output_bytes[MAX_TENSORS];
+static int input_count, output_count;
+static const char *fed; /* what is left of the inputs */
+static size_t fed_bytes;
 static int32_t op_count;
 
 static void run(int32_t first, int32_t last) {
-    xnnrt_status status = run_ops(net, inputs, outputs, first, last);
+    xnnrt_status status = run_ops(net, (const void *const *)inputs, outputs, first, last);
     if (status != XNNRT_OK) fail("run", explain(status));
 }
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+/* Take the inputs of the next inference. */
+static void feed(void) {
+    int i;
+    for (i = 0; i < input_count; i++) {
+        if (input_bytes[i] > fed_bytes) fail("inputs", "the file is too short");
+        memcpy(inputs[i], fed, input_bytes[i]);
+        fed += input_bytes[i];
+        fed_bytes -= input_bytes[i];
+    }
 }
 
 static void prepare(const char *sizes, const char *inputs_path) {
-    size_t bytes, at = 0;
-    const char *content = read_file(inputs_path, &bytes);
-    int input_count = 0;
+    xnnrt_status status;
+    *(void **)&use_variant = find("xnnrt_use_variant");
+    status = use_variant(net, (int)parse_number(&sizes));
+    if (status != XNNRT_OK) fail("variant", explain(status));
+    op_count = ((int32_t(*)(const xnnrt_net *))find("xnnrt_op_count"))(net);
+    sizes++;
     while (*sizes && *sizes != ':' && input_count < MAX_TENSORS) {
-        size_t n = (size_t)parse_number(&sizes);
-        void *tensor = allocate(n);
-        if (n > bytes - at) fail(inputs_path, "is too short");
-        memcpy(tensor, content + at, n);
-        inputs[input_count++] = tensor;
-        at += n;
+        input_bytes[input_count] = (size_t)parse_number(&sizes);
+        inputs[input_count] = allocate(input_bytes[input_count]);
+        input_count++;
         if (*sizes == ',') sizes++;
     }
     while (*sizes && output_count < MAX_TENSORS) {
@@ -134,6 +72,8 @@ static void prepare(const char *sizes, const char *inputs_path) {
         outputs[output_count] = allocate(output_bytes[output_count]);
         output_count++;
     }
+    fed = read_file(inputs_path, &fed_bytes);
+    feed();
 }
 
 static void open_net(char **argv) {
@@ -151,7 +91,6 @@ static void open_net(char **argv) {
     options.threads = (int)parse_number(&threads);
     status = open_file(&net, graph, argv[3], &options);
     if (status != XNNRT_OK) fail("open", explain(status));
-    op_count = ((int32_t(*)(const xnnrt_net *))find("xnnrt_op_count"))(net);
 }
 
 static void time_runs(uint64_t repeat, int per_op) {
@@ -216,8 +155,12 @@ int main(int argc, char **argv) {
     } else if (strcmp(mode, "trace") == 0 && argc == 10) {
         trace(argv[9], file);
     } else if (strcmp(mode, "run") == 0 && argc == 9) {
-        run(0, op_count);
-        for (i = 0; i < output_count; i++) write_bytes(file, outputs[i], output_bytes[i]);
+        for (;;) {
+            run(0, op_count);
+            for (i = 0; i < output_count; i++) write_bytes(file, outputs[i], output_bytes[i]);
+            if (fed_bytes == 0) break;
+            feed();
+        }
     } else {
         fail(mode, "no such mode, or a wrong number of arguments");
     }

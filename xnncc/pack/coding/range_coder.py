@@ -1,0 +1,130 @@
+"""Binary range coder over ``range_model``: 64-bit interval, 32 bits at a time, carries resolved in the output.
+
+Martin 1979, "Range encoding: an algorithm for removing redundancy from a digitised message"; binary decisions with
+adaptive probabilities as in Langdon and Rissanen 1981, "Compression of black-white images with arithmetic coding".
+This is the plain form, for machines without a C compiler; ``native.py`` does the same in C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from xnncc.pack.coding.layout import EndOfStream
+from xnncc.pack.coding.range_model import Counters, code_tensor
+
+_WORD, _HALF = (1 << 64) - 1, 1 << 32
+
+
+class RangeEncoder:
+    """Writes bits with their probabilities."""
+
+    def __init__(self) -> None:
+        self.counters, self.out = Counters(), bytearray()
+        self.low, self.range = 0, _WORD
+
+    def code(self, counter: int, parent: int, bit: int) -> int:
+        """Write ``bit`` with the probability of ``counter``."""
+        self._narrow((self.range >> 16) * self.counters.expected(counter, parent), bit)
+        self.counters.observe(counter, parent, bit)
+        return bit
+
+    def raw(self, bits: int, value: int) -> int:
+        """Write ``value`` in ``bits`` bits of even probability, highest first."""
+        for i in reversed(range(bits)):
+            self._narrow(self.range >> 1, value >> i & 1)
+        return value
+
+    def _narrow(self, bound: int, bit: int) -> None:
+        if bit:
+            self.low += bound
+            self.range -= bound
+        else:
+            self.range = bound
+        if self.range < _HALF:
+            self._shift(4)
+            self.range <<= 32
+
+    def _shift(self, count: int) -> None:
+        """Move the highest ``count`` bytes of the interval's low end to the output; a carry runs back through it."""
+        if self.low > _WORD:
+            i = len(self.out) - 1
+            while self.out[i] == 255:
+                self.out[i] = 0
+                i -= 1
+            self.out[i] += 1
+            self.low &= _WORD
+        self.out += self.low.to_bytes(8, "big")[:count]
+        self.low = self.low << 8 * count & _WORD
+
+    def finish(self) -> bytes:
+        """Return the stream: as many bytes of the last interval as tell it from its neighbours, zeros cut off."""
+        for zeros in range(64, -1, -1):  # the number in the interval with the most zeros at its end
+            last = -(-self.low >> zeros) << zeros
+            if last < self.low + self.range:
+                break
+        self.low = last
+        self._shift(8)
+        kept = len(self.out)
+        while kept > len(self.out) - 8 and self.out[kept - 1] == 0:
+            kept -= 1
+        return bytes(self.out[:kept])
+
+
+class RangeDecoder:
+    """Reads what ``RangeEncoder`` wrote; beyond the end of ``data`` there are zeros."""
+
+    def __init__(self, data: bytes) -> None:
+        self.counters, self.data, self.at = Counters(), data, 8
+        self.range, self.value = _WORD, int.from_bytes(data[:8].ljust(8, b"\0"), "big")
+
+    def code(self, counter: int, parent: int, _: int) -> int:
+        """Return the next bit, which has the probability of ``counter``."""
+        bit = self._narrow((self.range >> 16) * self.counters.expected(counter, parent))
+        self.counters.observe(counter, parent, bit)
+        return bit
+
+    def raw(self, bits: int, _: int) -> int:
+        """Return the next ``bits`` bits of even probability."""
+        value = 0
+        for _i in range(bits):
+            value = value << 1 | self._narrow(self.range >> 1)
+        return value
+
+    def _narrow(self, bound: int) -> int:
+        bit = int(self.value >= bound)
+        if bit:
+            self.value -= bound
+            self.range -= bound
+        else:
+            self.range = bound
+        if self.range < _HALF:
+            if self.at > len(self.data) + 8:
+                raise EndOfStream
+            self.value = self.value << 32 | int.from_bytes(self.data[self.at : self.at + 4].ljust(4, b"\0"), "big")
+            self.range <<= 32
+            self.at += 4
+        return bit
+
+
+def encode_range(tensors: Sequence[np.ndarray], is_plain: bool) -> tuple[bytes, list[int]]:
+    """Return one stream of ``tensors`` [rows, columns] int32 and its length after each of them."""
+    encoder, ends = RangeEncoder(), []
+    for tensor in tensors:
+        code_tensor(tensor.copy(), is_plain, encoder.code, encoder.raw)
+        ends.append(len(encoder.out))
+    data = encoder.finish()
+    return data, [*ends[:-1], len(data)]
+
+
+def decode_range(data: bytes, shapes: Sequence[tuple[int, int]], is_plain: bool) -> list[np.ndarray]:
+    """Return the tensors of ``shapes``, [rows, columns] int32.
+
+    Raises: EndOfStream.
+    """
+    decoder = RangeDecoder(data)
+    tensors = [np.zeros(shape, np.int32) for shape in shapes]
+    for tensor in tensors:
+        code_tensor(tensor, is_plain, decoder.code, decoder.raw)
+    return tensors

@@ -1,0 +1,134 @@
+"""The context model of the range coder: which bits a tensor of integers becomes, and the probability of each.
+
+A weight is a zero flag, a sign, and its magnitude in unary up to ``UNARY``, then in Exp-Golomb form. Contexts are the
+mean magnitudes of the weight's column and row so far, which take the place of lists of dead rows and columns, and the
+signs to the left and above. ``runtime/src/decode_range.c`` decodes the same bits and changes together with this file.
+
+A probability is the mean of two that adapt at different rates, both fast at first. A counter that is seen for the first
+time begins where the parent of its kind stands, which observes with all counters that still learn: few weights pay for
+learning few numbers.
+All arithmetic is on integers, so every machine takes the same decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+UNARY = 14  # magnitudes up to here have a bit of their own each
+LONGEST = 24  # bits of the remainder of a larger magnitude
+LEVELS = 24  # steps of a mean magnitude
+COLUMN_RATE, ROW_RATE = 6, 7  # 2^-rate is the weight of the latest magnitude in a mean
+CAPPED = 15  # magnitudes count as at most this in a mean
+INHERITED = 4  # observations that a counter takes over from its parent
+
+# Counters by number: zero flags, signs, magnitudes [level, sign, unary], lengths and top bits of remainders, parents.
+ZERO = 0
+SIGN = ZERO + LEVELS * LEVELS
+MAGNITUDE = SIGN + 9
+LENGTH = MAGNITUDE + LEVELS * 2 * UNARY
+TOP = LENGTH + LONGEST
+PARENT_ZERO = TOP + LONGEST + 1
+PARENT_SIGN = PARENT_ZERO + 1
+PARENT_MAGNITUDE = PARENT_SIGN + 1
+COUNTERS = PARENT_MAGNITUDE + 2 * UNARY
+
+# Adaptation after n observations: the new one weighs 2^-rate. 1/2, 1/4, ... like the mean of all, then constant.
+SEEN_MOST = 255
+SLOW = [next(rate for rate, until in enumerate((1, 3, 6, 12, 24, 48, 96, 192, 256), 1) if n < until) for n in range(256)]
+FAST = [min(rate, 6) for rate in SLOW]
+
+
+LEAST, MOST = 32, 65504  # probabilities in units of 2^-16; the slow one of a counter has 6 bits more
+
+
+class Counters:
+    """The state of all counters: two probabilities of a 0 and the number of observations."""
+
+    def __init__(self) -> None:
+        self.fast = [1 << 15] * COUNTERS
+        self.slow = [1 << 21] * COUNTERS
+        self.seen = [0] * COUNTERS
+
+    def expected(self, counter: int, parent: int) -> int:
+        """Return the probability of a 0 in units of 2^-16, [LEAST, MOST]; a new counter begins where ``parent`` is."""
+        if not self.seen[counter] and parent >= 0 and self.seen[parent]:
+            self.fast[counter] = self._probability(parent)
+            self.slow[counter] = self.fast[counter] << 6
+            self.seen[counter] = min(self.seen[parent], INHERITED)
+        return self._probability(counter)
+
+    def observe(self, counter: int, parent: int, bit: int) -> None:
+        """Take ``bit`` into account."""
+        if parent >= 0 and self.seen[counter] < SEEN_MOST:
+            self._update(parent, bit)
+        self._update(counter, bit)
+
+    def _probability(self, counter: int) -> int:
+        return ((self.fast[counter] << 6) + self.slow[counter]) >> 7
+
+    def _update(self, counter: int, bit: int) -> None:
+        n, truth = self.seen[counter], LEAST if bit else MOST
+        self.fast[counter] += (truth - self.fast[counter]) >> FAST[n]
+        self.slow[counter] += ((truth << 6) - self.slow[counter]) >> SLOW[n]
+        self.seen[counter] = min(n + 1, SEEN_MOST)
+
+
+Code = Callable[[int, int, int], int]  # (counter, its parent or -1, bit) -> bit; a decoder ignores the bit given
+Raw = Callable[[int, int], int]  # (bits, value) -> value: bits of even probability
+
+
+def code_tensor(values: np.ndarray, is_plain: bool, code: Code, raw: Raw) -> None:
+    """Code ``values`` [rows, columns] int32 in order; a decoder writes them. ``is_plain``: without contexts."""
+    rows, columns = values.shape
+    column_means, above = [0] * columns, [0] * columns
+    for r in range(rows):
+        line = values[r].tolist()
+        row_mean = left = 0
+        column_rate = min((r + 1).bit_length(), COLUMN_RATE)
+        for c in range(columns):
+            mean = column_means[c]
+            if is_plain:
+                zero, sign, magnitude = 0, 0, 0
+            else:
+                zero = _level(mean) * LEVELS + _level(row_mean)
+                sign = 3 * left + above[c]
+                magnitude = _level((mean + row_mean) >> 1)
+            value = line[c]
+            if code(ZERO + zero, PARENT_ZERO, int(value != 0)):
+                negative = code(SIGN + sign, PARENT_SIGN, int(value < 0))
+                size = _code_magnitude(abs(value), magnitude, negative, code, raw)
+                line[c] = -size if negative else size
+                left = 1 + negative
+            else:
+                line[c] = size = left = 0
+            above[c] = left
+            size = min(size, CAPPED) << 12
+            column_means[c] = mean + ((size - mean) >> column_rate)
+            row_mean += (size - row_mean) >> min((c + 1).bit_length(), ROW_RATE)
+        values[r] = line
+
+
+def _level(mean: int) -> int:
+    """Return the step of ``mean`` (a magnitude times 4096): two steps for each factor of two, from 1/256 on."""
+    mean >>= 4
+    bits = mean.bit_length() - 1
+    return 2 * bits + (mean >> (bits - 1) & 1) if bits > 0 else mean
+
+
+def _code_magnitude(size: int, level: int, negative: int, code: Code, raw: Raw) -> int:
+    """Code a magnitude of at least 1 and return it."""
+    counter, parent = MAGNITUDE + (2 * level + negative) * UNARY, PARENT_MAGNITUDE + negative * UNARY
+    for j in range(UNARY):
+        if not code(counter + j, parent + j, int(size > j + 1)):
+            return j + 1
+    rest = size - UNARY  # at least 1
+    length = 0
+    while length < LONGEST and code(LENGTH + length, -1, int(rest >> (length + 1) != 0)):
+        length += 1
+    if length == 0:
+        return UNARY + 1
+    top = code(TOP + length, -1, rest >> (length - 1) & 1)
+    low = raw(length - 1, rest & ((1 << (length - 1)) - 1)) if length > 1 else 0
+    return UNARY + (1 << length | top << (length - 1) | low)

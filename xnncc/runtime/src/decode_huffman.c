@@ -1,0 +1,87 @@
+/* decode_huffman.c: canonical Huffman decoder, one look into a table for a symbol. */
+#include "decode_huffman.h"
+
+#include <string.h>
+
+enum { LENGTH_BITS = 4 };
+
+/* Lengths of 4 bits; a 0 is followed by how many more there are: the number's length in ones and a zero, then its bits
+ * below the highest, of the number plus one. */
+static int read_lengths(xnnrt_bits *bits, uint8_t *lengths, uint32_t symbols) {
+    for (uint32_t i = 0; i < symbols;) {
+        lengths[i] = (uint8_t)xnnrt_bits_take(bits, LENGTH_BITS);
+        if (lengths[i++] == 0) {
+            int length = 0;
+            while (length < 16 && xnnrt_bits_take(bits, 1)) {
+                length++;
+            }
+            uint32_t more = ((uint32_t)1 << length | xnnrt_bits_take(bits, length)) - 1;
+            if (more > symbols - i) {
+                return 0;
+            }
+            memset(lengths + i, 0, more);
+            i += more;
+        }
+    }
+    return xnnrt_bits_are_there(bits);
+}
+
+static uint32_t reversed(uint32_t code, int length) {
+    uint32_t out = 0;
+    for (int i = 0; i < length; i++) {
+        out = out << 1 | (code >> i & 1);
+    }
+    return out;
+}
+
+int xnnrt_huffman_start(xnnrt_huffman *huffman, const uint8_t *bytes, size_t size, uint32_t longest, uint32_t most) {
+    uint8_t lengths[RUNS_MOST_SYMBOLS];
+    huffman->bits = (xnnrt_bits){0, 0, bytes, bytes + size, 0};
+    if (!xnnrt_runs_init(&huffman->runs, longest, most) ||
+        !read_lengths(&huffman->bits, lengths, huffman->runs.symbols)) {
+        return 0;
+    }
+    uint32_t next = 0; /* code of HUFFMAN_LONGEST bits */
+    for (int length = 1; length <= HUFFMAN_LONGEST; length++) {
+        const uint32_t codes = (uint32_t)1 << (HUFFMAN_LONGEST - length);
+        for (uint32_t symbol = 0; symbol < huffman->runs.symbols; symbol++) {
+            if (lengths[symbol] != length) {
+                continue;
+            }
+            if (next + codes > (uint32_t)1 << HUFFMAN_LONGEST) {
+                return 0;
+            }
+            uint32_t code = reversed(next >> (HUFFMAN_LONGEST - length), length);
+            for (uint32_t i = 0; i < codes; i++) {
+                huffman->table[code | i << length] = (uint16_t)(symbol << 4 | (uint32_t)length);
+            }
+            next += codes;
+        }
+    }
+    return next == (uint32_t)1 << HUFFMAN_LONGEST;
+}
+
+int xnnrt_huffman_row(xnnrt_huffman *huffman, int32_t *line, size_t columns) {
+    xnnrt_bits bits = huffman->bits; /* in registers */
+    xnnrt_runs *runs = &huffman->runs;
+    memset(line, 0, columns * sizeof *line);
+    for (size_t c = 0;;) {
+        if (runs->zeros >= columns - c) {
+            runs->zeros -= columns - c;
+            break;
+        }
+        c += runs->zeros;
+        runs->zeros = 0;
+        if (runs->value != 0) {
+            line[c++] = runs->value;
+            runs->value = 0;
+            continue;
+        }
+        xnnrt_bits_fill(&bits);
+        uint32_t entry = huffman->table[bits.word & ((1u << HUFFMAN_LONGEST) - 1)];
+        xnnrt_bits_skip(&bits, entry & 15);
+        xnnrt_runs_begin(runs, entry >> 4, &bits);
+    }
+    huffman->bits = bits;
+    return xnnrt_bits_are_there(&bits);
+}

@@ -1,0 +1,72 @@
+/* decode_runs.h: what both Huffman coders share: bits, and symbols that stand for a run of zeros and the value after it.
+ * Section 6.4 of docs/package.md. */
+#ifndef XNNRT_DECODE_RUNS_H
+#define XNNRT_DECODE_RUNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hidden.h"
+
+enum { RUNS_MOST_SYMBOLS = 1024, RUNS_LONGEST_REST = 24, RUNS_ESCAPE = INT16_MIN };
+
+/* Bits from the lowest of the first byte on. */
+typedef struct {
+    uint64_t word;
+    int count; /* bits in word */
+    const uint8_t *at;
+    const uint8_t *end;
+    size_t past; /* zero bytes read beyond the end */
+} xnnrt_bits;
+
+typedef struct {
+    size_t zeros;  /* still to come, then */
+    int32_t value; /* unless it is 0 */
+    uint32_t symbols;
+    uint32_t most; /* magnitude with a symbol of its own */
+    uint8_t run[RUNS_MOST_SYMBOLS];
+    int16_t after[RUNS_MOST_SYMBOLS]; /* 0 = no value, RUNS_ESCAPE = a larger one, spelled out */
+} xnnrt_runs;
+
+static inline void xnnrt_bits_fill(xnnrt_bits *bits) {
+    while (bits->count <= 56) {
+        if (bits->at != bits->end) {
+            bits->word |= (uint64_t)*bits->at++ << bits->count;
+        } else {
+            bits->past++;
+        }
+        bits->count += 8;
+    }
+}
+
+static inline void xnnrt_bits_skip(xnnrt_bits *bits, int count) {
+    bits->word >>= count;
+    bits->count -= count;
+}
+
+/* `count` [0, 32] bits. */
+static inline uint32_t xnnrt_bits_take(xnnrt_bits *bits, int count) {
+    xnnrt_bits_fill(bits);
+    uint32_t value = (uint32_t)(bits->word & (((uint64_t)1 << count) - 1));
+    xnnrt_bits_skip(bits, count);
+    return value;
+}
+
+/* Whether the stream is still inside its bytes: up to eight are read ahead. */
+static inline int xnnrt_bits_are_there(const xnnrt_bits *bits) { return bits->past * 8 <= (size_t)bits->count; }
+
+/* Runs up to `longest` zeros, values up to `most`. Returns 0 when that makes no alphabet. */
+XNNRT_HIDDEN int xnnrt_runs_init(xnnrt_runs *runs, uint32_t longest, uint32_t most);
+
+/* Take up `symbol`: the zeros and the value that come next. */
+XNNRT_HIDDEN void xnnrt_runs_escape(xnnrt_runs *runs, xnnrt_bits *bits);
+
+static inline void xnnrt_runs_begin(xnnrt_runs *runs, uint32_t symbol, xnnrt_bits *bits) {
+    runs->zeros = runs->run[symbol];
+    runs->value = runs->after[symbol];
+    if (runs->value == RUNS_ESCAPE) {
+        xnnrt_runs_escape(runs, bits);
+    }
+}
+
+#endif

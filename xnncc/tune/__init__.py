@@ -1,0 +1,77 @@
+"""Tuning: which configuration of each kernel's space, and which algorithm of each convolution, is fastest on a device.
+
+tune(model, target) -> Outcome       records in a folder that ``xnncc build --records`` reads
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import TuneFailed
+from ..ir.variants import Shapes, variant_shapes
+from ..target import load_target
+
+if TYPE_CHECKING:
+    from .search import Outcome, Progress
+
+__all__ = ["tune"]
+
+
+def tune(
+    model: str | Path,
+    target: str,
+    *,
+    devices: Sequence[str] = (),
+    trials: int | None = None,
+    seconds: float = 900.0,
+    output: str | Path | None = None,
+    shapes: Shapes | None = None,
+    weights: str | Path | None = None,
+    threads: int = 1,
+    exact: bool = False,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Search for ``seconds`` or ``trials`` candidates; return what was found. The folder (default
+    ``schedules/<target>``) keeps a journal, and the same call goes on from it.
+
+    ``threads``: of an inference. ``devices``: equal ones, by default the one that proves the target.
+    Raises: any class of ``errors.py``; what was measured before is kept.
+    """
+    import tvm
+
+    from .. import __version__
+    from ..device.bench import open_bench
+    from ..frontends import load_model
+    from ..transform.pipeline import prepare
+    from .candidates import Workshop
+    from .journal import Journal
+    from .measure import Measurer
+    from .search import Limits, Search
+    from .tasks import collect_tasks
+
+    say = progress or (lambda text, done, total: None)
+    chosen = load_target(target)
+    benches = [open_bench(device, chosen) for device in devices or [None]]
+    folder = Path(output) if output is not None else Path("schedules") / chosen.name
+    say("importing the model", 0, 0)
+    beside = Path(weights) if weights else None
+    imported = [load_model(Path(model), sizes, None, weights=beside) for sizes in variant_shapes(shapes or {})]
+    say("collecting kernels", 0, 0)
+    tasks = collect_tasks([prepare(one.mod) for one in imported], chosen, exact)
+    if not tasks.tasks:
+        raise TuneFailed(f"'{model}'", "none of its kernels has more than one configuration", "Build it as it is.")
+    journal = Journal(folder / "journal" / f"{Path(model).stem}.jsonl")
+    search = Search(tasks, chosen, folder, journal, Limits(seconds, trials), say)
+    about = {"xnncc": __version__, "tvm": str(tvm.__version__)}
+    jobs = os.cpu_count() or 1
+    try:
+        outcome = search.run(lambda scratch: Measurer(Workshop(chosen, scratch, jobs), benches, threads), about)
+    finally:
+        journal.close()
+    outcome.warnings += [journal.warning] if journal.warning else []
+    if not all(bench.times_count for bench in benches):
+        outcome.warnings.append("an emulator's times say nothing of a device: these records are right, not fast")
+    return outcome
