@@ -45,7 +45,7 @@ def network() -> tvm.IRModule:
 
 
 def samples(count: int = 24, seed: int = 1) -> Samples:
-    """Return smooth images: their pixels are as correlated as those of pictures, so compensation has something to do."""
+    """Return smooth images: as correlated as pictures are, so that compensation has something to do."""
     rng = np.random.default_rng(seed)
     coarse = rng.normal(size=(count, 3, 4, 4)).repeat(3, axis=2).repeat(3, axis=3)
     return Samples({"x": (coarse + 0.2 * rng.normal(size=(count, 3, 12, 12))).astype("float32")})
@@ -70,14 +70,16 @@ def quiet(text: str, done: int, total: int) -> None:
     """Say nothing."""
 
 
+def answers(mod: tvm.IRModule) -> np.ndarray:
+    """Return [40, 10]: what ``mod`` says on samples that no method has seen."""
+    runner = NumpyNetwork(mod)
+    (head,) = runner.heads
+    return np.stack([runner.run(feeds)[head][0] for feeds in runner.feeds(samples(40, seed=2))])
+
+
 def divergence(mod: tvm.IRModule) -> float:
-    """Return the mean Kullback-Leibler divergence in nats of ``mod``'s answers from the network's own, on other samples."""
-    answers = []
-    for module in (network(), mod):
-        runner = NumpyNetwork(module)
-        (head,) = runner.heads
-        answers.append(np.stack([runner.run(feeds)[head][0] for feeds in runner.feeds(samples(40, seed=2))]))
-    p, q = answers
+    """Return the mean Kullback-Leibler divergence in nats of ``mod``'s answers from the network's own."""
+    p, q = answers(network()), answers(mod)
     return float((p * np.log(p / q)).sum(axis=-1).mean())
 
 

@@ -28,10 +28,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tune": BASE | STAGES | {"device", "compare"},
     "verify": BASE | STAGES | {"device", "compare"},
     "bench": BASE | STAGES | {"device", "compare"},
-    "job": BASE | STAGES,
-    "artefact": BASE | STAGES | {"job"},
+    "job": BASE | STAGES | {"coded_weights"},
+    "coded_weights": BASE | STAGES,
+    "artefact": BASE | STAGES | {"job", "coded_weights"},
     "output_folder": {"errors"},
-    "build": BASE | STAGES | {"device", "compare", "verify", "bench", "job", "artefact", "output_folder"},
+    "build": BASE | STAGES | {"device", "compare", "verify", "bench", "job", "artefact", "coded_weights", "output_folder"},
     "squeeze": BASE | STAGES,  # at build's level: it joins stages to a model file, not to an artefact
     "cli": BASE | STAGES | {"squeeze", "device", "compare", "tune", "verify", "bench", "build"},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from xnncc.compare import Difference
 from xnncc.ir.plan import TensorInfo
-from xnncc.verify import verify_imported
+from xnncc.verify import VerifyResult, verify_imported
 
 F = np.float32
 
@@ -54,7 +56,8 @@ def setting(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     )
     monkeypatch.setattr("xnncc.pack.read_manifest", lambda folder: made.manifest)
     monkeypatch.setattr("xnncc.device.open_device", lambda spec, manifest: device)
-    monkeypatch.setattr("xnncc.frontends.sample_inputs.random_inputs", lambda mod, inputs: made.sets)
+    monkeypatch.setattr("xnncc.frontends.sample_inputs.random_inputs", lambda mod, inputs, seed=0: made.sets)
+    made.imported, made.device = imported, device
     made.verify = lambda **flags: verify_imported(imported, Path("net"), **flags)
     yield made
 
@@ -110,3 +113,29 @@ def test_the_first_bad_layer_is_the_first_in_order(setting: SimpleNamespace) -> 
     result = setting.verify(layers=True)
     assert result.first_bad_layer.tensor == "b"
     assert result.document()["first_bad_layer"] == 1
+
+
+def _sums(steps: list[Any]) -> list[np.ndarray]:
+    """What a network gives whose state is the sum of all x so far."""
+    return list(np.cumsum([np.asarray(x) for x in steps], axis=0))
+
+
+def test_a_network_with_states_is_run_as_a_stream(setting: SimpleNamespace) -> None:
+    setting.sets = [{"x": np.array([1, 2], F)}]
+    state = TensorInfo("s", (2,), "float32")
+    setting.imported.states = ((state, state),)
+    setting.imported.reference_stream = lambda steps: [{"y": y} for y in _sums([feeds["x"] for feeds in steps])]
+    setting.device.run_stream = lambda folder, steps: [[y] for y in _sums([inputs[0] for inputs in steps])]
+    result = setting.verify()
+    assert result.passed and result.data == "random input, 4 calls in a row"
+    setting.device.run_stream = lambda folder, steps: [[inputs[0]] for inputs in steps]  # forgets its state
+    result = setting.verify()
+    assert not result.passed and result.outputs[0].max_relative == 0.75  # at the fourth call: 2 instead of 8
+
+
+def test_every_shape_must_pass() -> None:
+    good = VerifyResult(1e-4, "host", "random input", (), shapes="x 4")
+    bad = Difference("y", False, 1.0, 0.5, problem="at [0]: 1.0 instead of 2.0")
+    assert replace(good, further=(good,)).passed
+    both = replace(good, further=(replace(good, outputs=(bad,)),))
+    assert not both.passed and both.document()["further"][0]["passed"] is False

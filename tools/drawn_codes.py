@@ -1,7 +1,7 @@
-"""Scenes with a QR code and crops of photographs, for compressing and judging the WeChat detector and EfficientNet-Lite0.
+"""Scenes with one QR code each and its box, for compressing and judging the WeChat detector.
 
-A scene is a grey photograph of 384 x 384 px with one QR code pasted somewhere, and noise; its box is the truth. Everything
-follows from a seed; calibration, selection and test data differ in seeds, and crops in the photographs as well.
+A scene is a grey photograph of 384 x 384 px with one QR code pasted somewhere, and noise; its box is the truth.
+Everything follows from a seed; training, selection and test scenes differ in seeds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from PIL import Image
 
 SEEDS = {"calib": 40_000, "train": 50_000, "select": 20_000, "test": 10_000}
 SCENE_PX = 384
-CROP_PX = 224
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def scenes(data: Path, part: str, count: int) -> list[Scene]:
 
 
 def best_box(detections: np.ndarray) -> np.ndarray | None:
-    """Return the surest box of the class 1 in [..., 7] rows (image, label, score, left, top, right, bottom), or None."""
+    """Return the surest box of class 1 in rows [..., 7]: image, label, score, left, top, right, bottom; or None."""
     rows = detections.reshape(-1, 7)
     rows = rows[rows[:, 1] == 1]
     return rows[rows[:, 2].argmax(), 3:] if len(rows) else None
@@ -75,21 +74,3 @@ def overlap(a: np.ndarray | None, b: np.ndarray) -> float:
     shared = max(float(width), 0.0) * max(float(height), 0.0)
     area = float(np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2])) - shared
     return shared / area if area > 0 else 0.0
-
-
-def crops(data: Path, part: str, count: int) -> np.ndarray:
-    """Return [count, 3, 224, 224], (RGB - 127) / 128: random crops, every part from photographs of its own.
-
-    Of the 23 photographs every other one is for tests, the rest for calibration and selection in turns.
-    """
-    pictures = _pictures(data)
-    own = {"test": pictures[1::2], "calib": pictures[0::4], "train": pictures[0::4], "select": pictures[2::4]}[part]
-    rng, found = random.Random(f"crops {part}"), []
-    for i in range(count):
-        picture = own[i % len(own)]
-        side = int(min(picture.size) * rng.uniform(0.6, 1.0))
-        left, top = rng.randint(0, picture.width - side), rng.randint(0, picture.height - side)
-        crop = picture.crop((left, top, left + side, top + side)).resize((CROP_PX,) * 2, Image.Resampling.BILINEAR)
-        crop = crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if rng.random() < 0.5 else crop
-        found.append((np.asarray(crop, np.float32).transpose(2, 0, 1) - 127) / 128)
-    return np.stack(found)

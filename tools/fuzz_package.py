@@ -54,8 +54,8 @@ def good_packages() -> list[pack.Package]:
     )
     first = further[0]
     shapes = pack.Package(
-        "wide", "t", 7, 128, 64, 3, (pack.Tensor("x", (1, 4), "float32"), state), (pack.Tensor("y", (4,), "int8"), after),
-        b"\2" * 70, state_count=1, variants=further,
+        "wide", "t", 7, 128, 64, 3, (pack.Tensor("x", (1, 4), "float32"), state),
+        (pack.Tensor("y", (4,), "int8"), after), b"\2" * 70, state_count=1, variants=further,
     )  # fmt: skip
     return [plain, many, bare, shapes, replace(shapes, variants=(first,), state_count=0)]
 

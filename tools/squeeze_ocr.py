@@ -78,7 +78,8 @@ def text_maps(run: Run, seed: int, count: int = PAGES) -> tuple[list[np.ndarray]
 
 def map_overlap(a: list[np.ndarray], b: list[np.ndarray]) -> float:
     """Return intersection over union of two lists of maps."""
-    return sum(int((x & y).sum()) for x, y in zip(a, b)) / sum(int((x | y).sum()) for x, y in zip(a, b))
+    pairs = list(zip(a, b, strict=True))
+    return sum(int((x & y).sum()) for x, y in pairs) / sum(int((x | y).sum()) for x, y in pairs)
 
 
 def built(model: Path, folder: Path) -> Run:

@@ -4,8 +4,8 @@
     tools/squeeze_wechat.py [--output docs/results]     compress, build for this machine, judge
     tools/squeeze_wechat.py --judge-only                 judge the file that is there
 
-The recipe's ``loss`` was chosen on selection seeds (``drawn_codes.SEEDS``); the test scenes are used here only.
-Exit code 1 when a promise is broken: at most 125 KB, every code found (overlap above 0.5), mean overlap at most 0.01 less.
+The recipe's ``loss`` was chosen on selection seeds (``drawn_codes.SEEDS``); the test scenes are used here only. Exit
+code 1 when a promise is broken: at most 125 KB, every code found (overlap above 0.5), mean overlap at most 0.01 less.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .coded_weights import coded_facts
 from .inputs import fixed_entries
 from .ir.names import graph_symbol
 
@@ -52,7 +53,8 @@ def _write_package(job: Job) -> None:
             op_count=len(done.ops),
             inputs=sides[0][0],
             outputs=sides[0][1],
-            weights=done.weights,
+            weights=job.stored.data,
+            blob_bytes=job.stored.blob_bytes,
             prepared_bytes=first.prepared_bytes,
             state_count=len(job.imported.states),
             variants=tuple(
@@ -77,8 +79,7 @@ def _manifest(job: Job) -> dict[str, Any]:
     """Return the manifest; what it says of inputs, outputs and operators is the first variant's."""
     done, first = job.emitted, job.emitted.memory
     variants = [
-        _variant(v.imported.inputs, v.imported.outputs, plan)
-        for v, plan in zip(job.variants, done.plans, strict=True)
+        _variant(v.imported.inputs, v.imported.outputs, plan) for v, plan in zip(job.variants, done.plans, strict=True)
     ]
     manifest = {
         "format": 1,
@@ -100,6 +101,7 @@ def _manifest(job: Job) -> dict[str, Any]:
         manifest["fixed"] = fixed_entries(job.imported.fixed)
     if job.imported.nms_rows is not None:
         manifest["nms_rows"] = job.imported.nms_rows
+    manifest |= coded_facts(job.stored)
     return manifest | ({"variants": variants[1:]} if len(variants) > 1 else {})
 
 

@@ -154,6 +154,7 @@ def prepare(job: Job) -> None:
 
 def lower(job: Job) -> None:
     """Plan layouts, legalise and fuse."""
+    from .coded_weights import start_coding
     from .schedule.records import read_records, shipped_folders
     from .transform.pipeline import lower_graph
 
@@ -161,9 +162,10 @@ def lower(job: Job) -> None:
     job.tuned = read_records(folders, job.target)
     if job.records is not None:
         job.warn(*job.tuned.notes)
+    start_coding(job)
     algorithms, target = job.tuned.algorithms, job.target.tvm_target()
     for variant in job.variants:
-        variant.graph = lower_graph(variant.mod, job.target.machine, target, job.exact, algorithms)
+        variant.graph = lower_graph(variant.mod, job.target.machine, target, job.exact, algorithms, job.coded)
         variant.mod = variant.graph.mod
 
 
@@ -216,14 +218,19 @@ def emit(job: Job) -> None:
 def pack(job: Job) -> None:
     """Write the package, the header, the bindings and the manifest."""
     from .artefact import write_artefact
+    from .coded_weights import store_weights
 
+    job.stored = store_weights(job)
+    job.warn(*job.stored.left)
     job.manifest = write_artefact(job)
 
 
 def report(job: Job) -> None:
     """Write report.json and report.html."""
     from . import report as page
+    from .coded_weights import coded_in_words
 
+    job.facts.update(coded_in_words(job.stored))
     if len(job.variants) > 1:
         job.facts["shapes"] = " | ".join(shapes_in_words(v.imported.inputs) for v in job.variants)
         job.facts["weights that only further shapes read, bytes"] = job.emitted.further_weights_bytes
@@ -242,6 +249,7 @@ def report(job: Job) -> None:
         files=files,
         warnings=tuple(dict.fromkeys((*job.warnings, *(note for v in job.variants for note in v.graph.notes)))),
         facts=job.facts,
+        coded=tuple(layer.document() for layer in job.stored.layers),
     )
     job.report = page.write(job.folder, data)
 

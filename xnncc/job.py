@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .ir.placement import CodedTable
 from .target import Target
 
 if TYPE_CHECKING:
     import numpy as np
 
     from .codegen.emit import Emitted
+    from .coded_weights import StoredWeights
     from .frontends.imported import Imported
     from .schedule.records import Records
     from .transform.pipeline import LoweredGraph
@@ -56,6 +58,9 @@ class Job:
     dump: Path | None = None
     variants: list[Variant] = field(default_factory=list)
     tuned: Records = field(init=False)
+    coded: CodedTable = field(default_factory=CodedTable)  # weights that the model has as integers
+    coded_names: dict[str, str] = field(default_factory=dict)  # digest -> the tensor that its reader computes
+    stored: StoredWeights = field(init=False)
     emitted: Emitted = field(init=False)
     manifest: dict[str, Any] = field(default_factory=dict)
     report: dict[str, Any] = field(default_factory=dict)

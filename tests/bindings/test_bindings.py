@@ -12,7 +12,7 @@ import pytest
 from chromium import need_chromium, visit
 from tiny import COUNT, EXPECTED, WEIGHTS, tiny_artefact
 
-from xnncc.bindings import BINDINGS, write_bindings, write_demo_page
+from xnncc.bindings import BINDINGS, write_bindings, write_demo_page, write_header
 from xnncc.bindings.names import arguments, class_name
 from xnncc.bindings.write import image_layout
 from xnncc.codegen.link_elf import link_shared_elf
@@ -30,6 +30,21 @@ def test_same_network_same_text(kind: str, tmp_path: Path, golden: Any) -> None:
     files = write_bindings(kind, tmp_path, "my-net.v2", MIXED, OUTPUTS)
     text = "".join(f"==> {file.relative_to(tmp_path)}\n{file.read_text()}" for file in files)
     golden(f"bindings_{kind}.txt", text)
+
+
+WIDE = ((TensorInfo("x:0", (1, 2 * COUNT), "float32"),), (TensorInfo("y", (1, 2 * COUNT), "float32"),))
+
+
+@pytest.mark.parametrize("kind", BINDINGS)
+def test_several_shapes(kind: str, tmp_path: Path, golden: Any) -> None:
+    files = write_bindings(kind, tmp_path, "wide", INPUTS, OUTPUTS, [WIDE])
+    text = "".join(f"==> {file.relative_to(tmp_path)}\n{file.read_text()}" for file in files)
+    golden(f"bindings_{kind}_shapes.txt", text)
+
+
+def test_the_header_names_every_shape(tmp_path: Path) -> None:
+    header, _ = write_header(tmp_path, "wide", INPUTS, OUTPUTS, [WIDE])
+    assert " * variant 1: x:0 float32[1, 128], 512 bytes -> y float32[1, 128], 512 bytes\n" in header.read_text()
 
 
 def test_unknown_binding_suggests() -> None:
@@ -73,13 +88,20 @@ def test_jni_compiles_and_links_for_android(tmp_path: Path) -> None:
 
     target = load_target("android-arm64")
     folder = tiny_artefact(target, tmp_path / "net")
-    source = write_bindings("kotlin", tmp_path, "tiny", INPUTS, OUTPUTS)[1]
+    source = write_bindings("kotlin", tmp_path, "tiny", INPUTS, OUTPUTS, [WIDE])[1]
     (tmp_path / "jni.h").write_text(JNI)
     flags = [f"-I{tmp_path}", f"-I{RUNTIME / 'include'}", "-Wall", "-Wextra", "-Werror"]
     compile_file(target, source, tmp_path / "jni.o", flags)
     objects = [tmp_path / "jni.o", folder / "libtiny.so"]
     library = link_shared_elf(target, objects, "Java_xnn_Tiny_*", "tiny_jni", tmp_path)
-    for name in (b"Java_xnn_Tiny_open", b"Java_xnn_Tiny_run", b"Java_xnn_Tiny_close", b"libtiny.so"):
+    for name in (
+        b"Java_xnn_Tiny_open",
+        b"Java_xnn_Tiny_run",
+        b"Java_xnn_Tiny_reset",
+        b"Java_xnn_Tiny_close",
+        b"Java_xnn_Tiny_use",
+        b"libtiny.so",
+    ):
         assert name in library.read_bytes()
 
 

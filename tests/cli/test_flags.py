@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from xnncc.cli.flags import parse_assignments, parse_shapes
+from xnncc.cli.flags import parse_assignments, parse_shapes, parse_single_shapes
 from xnncc.errors import BadInput, ShapeError
 
 
@@ -23,6 +23,12 @@ def test_alternatives_of_one_place_go_together() -> None:
     assert parse_shapes(["x=1,3,48,160|320"]) == {"x": [(1, 3, 48, 160), (1, 3, 48, 320)]}
     assert parse_shapes(["x=1|2,3,8|16"]) == {"x": [(1, 3, 8), (2, 3, 16)]}
     assert parse_shapes(["x=5|5"]) == {"x": [(5,), (5,)]}  # refused where the shapes are counted
+
+
+def test_commands_on_one_shape_refuse_a_choice() -> None:
+    assert parse_single_shapes(["x=1,3", "s="]) == {"x": (1, 3), "s": ()}
+    with pytest.raises(ShapeError, match="--shape for 'x': it gives 2 shapes and this command takes one"):
+        parse_single_shapes(["x=1,3|4"])
 
 
 def test_scalar_shape() -> None:
@@ -42,8 +48,10 @@ def test_scalar_shape() -> None:
         (["x=1,-1"], "--shape 'x=1,-1': dimension -1 is not positive. Every dimension must be 1 or more."),
         (
             ["x=1|2,8|16|32"],
-            "--shape 'x=1|2,8|16|32': one dimension has 2 alternatives and another 3; those of one place go together. "
-            "Give every dimension one number, or the same count of them.",
+            (
+                "--shape 'x=1|2,8|16|32': one dimension has 2 alternatives and another 3; those of one place go "
+                "together. Give every dimension one number, or the same count of them."
+            ),
         ),
         (["x=1|0"], "--shape 'x=1|0': dimension 0 is not positive. Every dimension must be 1 or more."),
         (

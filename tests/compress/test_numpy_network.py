@@ -36,7 +36,8 @@ _IMAGE, _ROWS = (1, 4, 6, 5), (1, 5, 6)
 
 CASES: dict[str, tuple[tuple[int, ...], Callable[[relax.Var], relax.Expr]]] = {
     "conv2d": (_IMAGE, lambda x: nn.conv2d(x, _const(3, 4, 3, 3), padding=1, strides=2)),
-    "conv2d dilated, uneven pads": (_IMAGE, lambda x: nn.conv2d(x, _const(3, 4, 3, 2), padding=(2, 1, 0, 1), dilation=2)),
+    "conv2d dilated, uneven pads": (
+        _IMAGE, lambda x: nn.conv2d(x, _const(3, 4, 3, 2), padding=(2, 1, 0, 1), dilation=2)),
     "conv2d grouped": (_IMAGE, lambda x: nn.conv2d(x, _const(6, 2, 3, 3), groups=2)),
     "conv2d depthwise": (_IMAGE, lambda x: nn.conv2d(x, _const(4, 1, 3, 3), groups=4, padding=1, strides=(2, 1))),
     "conv2d depthwise, two outputs a channel": (_IMAGE, lambda x: nn.conv2d(x, _const(8, 1, 3, 3), groups=4)),
@@ -91,7 +92,7 @@ def test_gives_the_numbers_of_the_judge_of_imports(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_gradients_are_those_of_finite_differences(case: str) -> None:
     shape, make = CASES[case]
-    scale = relax.const(RNG.uniform(0.5, 1.5, shape), "float32")  # a constant before the operator: its gradient is dL/dx
+    scale = relax.const(RNG.uniform(0.5, 1.5, shape), "float32")  # before the operator: its gradient tells dL/dx
     mod, x = _module(shape, lambda v: make(op.multiply(v, scale))), RNG.normal(size=shape)
     network = NumpyNetwork(mod, np.float64)
     trace = network.trace([x])

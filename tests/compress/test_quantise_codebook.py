@@ -29,7 +29,7 @@ def test_fisher_information_helps_at_four_bits() -> None:
 
 
 def test_finds_the_values_that_are_there() -> None:
-    values = np.array([-1.5, -0.25, 0.5, 4.0], "f")
+    values = np.array([-3.0, -0.75, 2.0, 4.0], "f")
     w = np.random.default_rng(0).choice(values, (30, 20))
     tensor = shared_values(w, 4, None, 50)
     np.testing.assert_array_equal(tensor.values(), w)
@@ -40,7 +40,8 @@ def test_zeros_of_a_pruned_weight_stay_zeros() -> None:
     rng = np.random.default_rng(0)
     w = np.where(rng.random((40, 40)) < 0.8, 0, rng.normal(size=(40, 40))).astype("f")
     tensor = shared_values(w, 16, None, 50)
-    np.testing.assert_array_equal(tensor.values() == 0, w == 0)
+    assert not tensor.values()[w == 0].any()
+    assert np.mean(tensor.values() == 0) <= 0.83  # of the others only those nearest to zero join
     assert tensor.codebook is not None and len(tensor.codebook) <= 16
 
 

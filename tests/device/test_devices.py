@@ -48,6 +48,14 @@ def test_runs(placed: tuple[Path, Device], threads: int) -> None:
     np.testing.assert_allclose(result, EXPECTED, rtol=1e-6)  # libms differ by a unit in the last place or two
 
 
+def test_runs_several_inferences_on_one_open_network(placed: tuple[Path, Device]) -> None:
+    folder, device = placed
+    steps = [[INPUT], [INPUT[:, ::-1].copy()], [INPUT * 0]]
+    results = device.run_stream(folder, steps)
+    for (x,), (y,) in zip(steps, results, strict=True):
+        np.testing.assert_allclose(y, np.exp(x * WEIGHTS), rtol=1e-6)
+
+
 def test_times(placed: tuple[Path, Device]) -> None:
     folder, device = placed
     timings = device.time(folder, [INPUT], 1, repeat=5)

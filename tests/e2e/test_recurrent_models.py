@@ -1,4 +1,4 @@
-"""Real recurrent networks, end to end: Silero VAD with an LSTM, LAC with two GRUs, and a stream that keeps its state."""
+"""Real recurrent networks, end to end: Silero VAD (an LSTM), LAC (two GRUs), and a stream that keeps its state."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ CHANNELS = 24  # 3 x 3 over 24 channels is a Winograd convolution: prepared memo
 
 
 def _wide(path: Path) -> Path:
-    """x [1, 3, 8, width] -> two convolutions -> mean over the height -> a dense layer for each column: y [1, width, 5]."""
+    """x [1, 3, 8, width] -> two convolutions -> mean over the height -> dense for each column: y [1, width, 5]."""
     rng = np.random.default_rng(0)
     shapes = {"k1": (CHANNELS, 3, 3, 3), "k2": (CHANNELS, CHANNELS, 3, 3), "w": (CHANNELS, 5)}
     weights = [numpy_helper.from_array(rng.normal(0, 0.2, s).astype("float32"), n) for n, s in shapes.items()]
@@ -117,3 +120,33 @@ def test_every_width_is_right_on_other_machines(model: Path, target: str) -> Non
         pytest.skip(f"{emulator and emulator.missing} is missing")
     result = build(model, target, model.parent / target, shapes={"x": [(1, 3, 8, 16), (1, 3, 8, 40)]})
     assert len(result.manifest["variants"]) == 1
+
+
+_NODE = """
+const { load, variants } = await import(process.argv[2]);
+const net = await load();
+const widths = variants.map(({ inputs }) => inputs[0].shape[3]);
+const lengths = [40, 16, 40].map((width) => net.run({ x: new Float32Array(24 * width).fill(0.5) }).y.length);
+let refused = "";
+try { net.run({ x: new Float32Array(5) }); } catch (error) { refused = error.message; }
+console.log(JSON.stringify({ widths, lengths, refused }));
+"""
+
+
+def test_the_es_module_chooses_by_length(model: Path) -> None:
+    from xnncc.build import build
+
+    node = shutil.which("node") or shutil.which("nodejs")
+    if node is None:
+        pytest.skip("there is no node")
+    folder = model.parent / "module"
+    build(model, "web-wasm", folder, shapes={"x": [(1, 3, 8, 16), (1, 3, 8, 40)]}, verify=False)
+    (model.parent / "drive.mjs").write_text(_NODE)
+    command = [node, str(model.parent / "drive.mjs"), (folder / "wide.mjs").as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "widths": [16, 40],
+        "lengths": [200, 80, 200],
+        "refused": "input 'x' must be a Float32Array of 384 = 1 x 3 x 8 x 16 or 960 = 1 x 3 x 8 x 40",
+    }

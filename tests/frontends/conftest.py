@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+# For relax_running.py, and for the writers of each format's files that test_survey.py uses.
+sys.path[:0] = [str(HERE), *(str(HERE / name) for name in ("caffe", "tensorflow", "tflite"))]
 
 
 @pytest.fixture
 def registries() -> Iterator[None]:
     """Whatever a test registers is forgotten after it."""
     from xnncc.frontends import custom_ops
-    from xnncc.frontends.caffe.reference import FORMULAS
     from xnncc.frontends.caffe.layers import CONVERTERS as CAFFE
+    from xnncc.frontends.caffe.reference import FORMULAS
     from xnncc.frontends.onnx.operators import CONVERTERS as ONNX
     from xnncc.frontends.tensorflow.interpret import MEANINGS
     from xnncc.frontends.tensorflow.operators import CONVERTERS as TENSORFLOW

@@ -71,7 +71,7 @@ def test_without_a_reference_its_own_code_is_the_judge(plugin: Path, tmp_path: P
     assert imported.check is not None and imported.check.max_relative_error < 1e-6
 
 
-TWO_OUTPUTS = '''
+TWO_OUTPUTS = """
 import xnncc
 from tvm import te
 
@@ -80,9 +80,9 @@ def swirl(call, x):
     assert call.shapes == ((1, 4, 4, 4),) and call.dtypes == ("float32",) and len(call.constants) == 1
     double = te.compute(x.shape, lambda *i: x(*i) * 2.0, name="double")
     return double, te.compute(x.shape, lambda *i: x(*i) + 1.0, name="one_more")
-'''
+"""
 
-TENSOR_IR = '''
+TENSOR_IR = """
 import xnncc
 from tvm import te
 
@@ -90,7 +90,7 @@ from tvm import te
 def swirl(call, x):
     y = te.compute(x.shape, lambda *i: x(*i) * 3.0, name="y")
     return te.create_prim_func([x, y])
-'''
+"""
 
 
 @pytest.mark.parametrize("code", [TWO_OUTPUTS, TENSOR_IR], ids=["two outputs", "TensorIR"])
@@ -123,7 +123,10 @@ def test_a_function_that_is_wrong_is_told_by_its_file(body: str, words: str, reg
         ("x = 1\n", "it registers no operator"),
         ("import nothing_of_that_name\n", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
         ("def f(:\n", "SyntaxError"),
-        ("import xnncc\nxnncc.custom_op('Conv', formats=('onnx',))(len)\n", "operator 'Conv': xnncc has its own for onnx"),
+        (
+            "import xnncc\nxnncc.custom_op('Conv', formats=('onnx',))(len)\n",
+            "operator 'Conv': xnncc has its own for onnx",
+        ),
         ("import xnncc\nxnncc.custom_op('Mine', formats=('onxn',))(len)\n", "no format 'onxn'"),
     ],
 )

@@ -56,6 +56,19 @@ def test_reference_begins_at_zero(tmp_path: Path) -> None:
     assert tied.reference_tensors({"x": np.ones((1, 2), "float32")}, ["y"])["y"].tolist() == [[0.0, 0.0]]
 
 
+def test_a_stream_hands_the_state_on(tmp_path: Path) -> None:
+    """y = x * s, s' = x + s from zero: x of 2, 3, 4 gives y of 0, 6, 20."""
+    tied = tie_states(step(tmp_path), ["s:0:s:1"])
+    steps = [{"x": np.full((1, 2), value, "float32")} for value in (2, 3, 4)]
+    assert [found["y"].tolist() for found in tied.reference_stream(steps)] == [[[v, v]] for v in (0.0, 6.0, 20.0)]
+
+
+def test_without_states_every_run_stands_alone(tmp_path: Path) -> None:
+    imported = step(tmp_path)
+    steps = [{"x": np.full((1, 2), v, "float32"), "s:0": np.ones((1, 2), "float32")} for v in (2, 3)]
+    assert [found["y"].tolist() for found in imported.reference_stream(steps)] == [[[2.0, 2.0]], [[3.0, 3.0]]]
+
+
 def test_no_pairs_no_change(tmp_path: Path) -> None:
     imported = step(tmp_path)
     assert tie_states(imported, ()) is imported

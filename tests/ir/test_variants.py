@@ -28,8 +28,10 @@ def test_lists_of_one_length_go_together_and_a_single_shape_holds_for_all() -> N
     [
         (
             {"x": [(1,), (2,), (3,)], "y": [(1,), (2,)]},
-            "--shape y: 2 shapes, but 'x' has 3: the first of each go together, then the second. "
-            "Give 'y' one shape, or 3.",
+            (
+                "--shape y: 2 shapes, but 'x' has 3: the first of each go together, then the second. "
+                "Give 'y' one shape, or 3."
+            ),
         ),
         ({"x": [(1, 5), (1, 5)]}, "--shape: the shapes x 1×5 are given twice. Give every choice once."),
         ({"x": [(n,) for n in range(1, 34)]}, "--shape: 33 different shapes. At most 32 fit one artefact."),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from xnncc.errors import BadPackage
 from xnncc.pack import manifest as manifest_module
-from xnncc.pack import read_manifest, write_manifest
+from xnncc.pack import read_manifest, variant_manifests, write_manifest
 
 REGION = {"space": "arena", "offset": 0, "size": 16, "shape": [1, 4], "dtype": "float32", "layout": "NCHW8c"}
 GOOD: dict[str, Any] = {
@@ -123,3 +123,21 @@ def test_survives_a_changed_character(tmp_path_factory: pytest.TempPathFactory, 
         assert isinstance(read_manifest(path), dict)
     except BadPackage as error:
         assert error.why
+
+
+def test_each_variant_has_its_own_manifest(tmp_path: Path) -> None:
+    wide = {key: copy.deepcopy(GOOD[key]) for key in ("inputs", "outputs", "op_count", "arena_bytes", "ops")}
+    wide["inputs"][0]["shape"], wide["arena_bytes"] = [1, 9], 128
+    write_manifest(tmp_path / "manifest.json", {**GOOD, "variants": [wide]})
+    first, second = variant_manifests(read_manifest(tmp_path))
+    assert first == {**GOOD, "variant": 0}
+    assert second == {**GOOD, **wide, "variant": 1}
+    (only,) = variant_manifests(GOOD)
+    assert only == {**GOOD, "variant": 0}
+
+
+@pytest.mark.parametrize(("variants", "words"), [([{}], "has no 'inputs'"), (5, "variants is not a list")])
+def test_variants_are_checked(variants: Any, words: str, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({**GOOD, "variants": variants}))
+    with pytest.raises(BadPackage, match=words):
+        read_manifest(tmp_path)

@@ -39,7 +39,9 @@ def with_state(**changes: object) -> pack.Package:
 def with_variants(**changes: object) -> pack.Package:
     """A package of one state and two variants."""
     first = with_state()
-    inputs, outputs = ((replace(side[0], shape=(7,) * len(side[0].shape)), side[1]) for side in (first.inputs, first.outputs))
+    inputs, outputs = (
+        (replace(side[0], shape=(7,) * len(side[0].shape)), side[1]) for side in (first.inputs, first.outputs)
+    )
     return with_state(variants=(pack.Variant(640, 2, inputs, outputs),), **changes)
 
 

@@ -76,7 +76,7 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], int]], 
 
 @pytest.fixture
 def sabotage(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, str], None]:
-    """Return ``sabotage(index, body)``: the kernel of every candidate ``index`` is replaced by a C function of ``body``."""
+    """Return ``sabotage(index, body)``: the kernel of every candidate ``index`` is a C function of ``body``."""
     from xnncc.codegen.compile import compile_file
     from xnncc.tune.candidates import PREFIX, Compiled, Workshop
 

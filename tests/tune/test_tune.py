@@ -129,7 +129,7 @@ def test_all_failed_stops_and_says_why(model: Path, tmp_path: Path, sabotage: Ca
 
 def test_a_lost_device_is_no_kernels_fault(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HostBench, "command", lambda self: ["sh", "-c", "kill -9 $$"])
-    with pytest.raises(DeviceError, match="was lost.*SIGKILL"):
+    with pytest.raises(DeviceError, match=r"was lost.*SIGKILL"):
         tune(model, "host", trials=4, output=tmp_path)
     assert _entries(tmp_path) == []
 
@@ -161,3 +161,37 @@ def test_a_hostile_record_is_not_followed(model: Path, tmp_path: Path, steady: C
     result = build(model, "host", tmp_path / "out", records=tmp_path / "records")
     assert "names no configuration of the rule's space" in _reasons(result.report)
     assert "1000000000" not in _reasons(result.report)
+
+
+def test_a_winner_that_is_off_the_reference_is_not_kept(
+    model: Path, tmp_path: Path, steady: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from xnncc.tune import confirm
+
+    honest = confirm.reference_output
+    monkeypatch.setattr(confirm, "reference_output", lambda task: honest(task) * 1.01)
+    steady(lambda position: 2000 if position == 0 else 1000)
+    outcome = tune(model, "host", trials=4, output=tmp_path / "records")
+    assert outcome.records == []
+    assert any("off the reference, not kept" in warning for warning in outcome.warnings)
+    assert not list((tmp_path / "records").glob("*.jsonl"))
+
+
+def test_equal_devices_share_the_work_and_one_may_die(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, used = HostBench.measure, []
+
+    def dies_second(self: HostBench, library: Any, groups: Any, *rest: Any, **more: Any) -> Any:
+        used.append(self)
+        if self is not used[0] and len(used) > 3:
+            raise DeviceError("device 'host'", "unplugged")
+        return honest(self, library, groups, *rest, **more)
+
+    monkeypatch.setattr(HostBench, "measure", dies_second)
+    outcome = tune(model, "host", devices=("host", "host"), trials=20, output=tmp_path)
+    assert len(set(map(id, used))) == 2
+    assert any("was lost: device 'host': unplugged" in warning for warning in outcome.warnings)
+    assert set(outcome.faults) <= {""}
+    kernels = {e["kernel"] for e in _entries(tmp_path)}
+    assert len(_entries(tmp_path)) == outcome.trials and len(kernels) >= 2

@@ -15,8 +15,8 @@ _TAKEN = frozenset((
     "for", "fun", "func", "guard", "if", "import", "in", "init", "inout", "interface", "internal", "is", "let",
     "nil", "null", "object", "operator", "package", "private", "protocol", "public", "repeat", "return", "self",
     "static", "struct", "subscript", "super", "switch", "this", "throw", "throws", "true", "try", "typealias",
-    "val", "var", "when", "where", "while", "choose", "close", "counts", "inputs", "outputs", "net", "packagePath", "reset",
-    "run", "status", "threads", "useVariant", "variant",
+    "val", "var", "when", "where", "while", "choose", "close", "counts", "inputs", "outputs", "net", "packagePath",
+    "reset", "run", "status", "threads", "useVariant", "variant",
 ))  # fmt: skip
 _KOTLIN = {
     "float32": "Float", "float64": "Double", "int8": "Byte", "uint8": "Byte", "bool": "Byte", "int16": "Short",

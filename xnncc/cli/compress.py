@@ -19,7 +19,9 @@ def compress(
     model: flags.Model,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="OUT.xq", help="File to write; its report lies beside it.", show_default=False),
+        typer.Option(
+            "--output", "-o", metavar="OUT.xq", help="File to write; its report lies beside it.", show_default=False
+        ),
     ],
     recipe: Annotated[
         str | None,
@@ -32,15 +34,21 @@ def compress(
     ] = None,
     calib: Annotated[
         Path | None,
-        typer.Option(metavar="C.npz", help=f"A few hundred samples for statistics. {_DATA} Default: none.", show_default=False),
+        typer.Option(
+            metavar="C.npz", help=f"A few hundred samples for statistics. {_DATA} Default: none.", show_default=False
+        ),
     ] = None,
     train: Annotated[
         Path | None,
-        typer.Option(metavar="T.npz", help="Samples to train on; needs xnncc[train]. Default: none.", show_default=False),
+        typer.Option(
+            metavar="T.npz", help="Samples to train on; needs xnncc[train]. Default: none.", show_default=False
+        ),
     ] = None,
     eval: Annotated[
         Path | None,
-        typer.Option(metavar="E.npz", help="Samples to judge by; no method sees them. Default: none.", show_default=False),
+        typer.Option(
+            metavar="E.npz", help="Samples to judge by; no method sees them. Default: none.", show_default=False
+        ),
     ] = None,
     metric: Annotated[
         str | None,
@@ -53,14 +61,19 @@ def compress(
     ] = None,
     max_loss: Annotated[
         str | None,
-        typer.Option("--max-loss", metavar="X", help="Contract: lose at most this, like 0.5%. Default: none.", show_default=False),
+        typer.Option(
+            "--max-loss", metavar="X", help="Contract: lose at most this, like 0.5%. Default: none.", show_default=False
+        ),
     ] = None,
     target_kib: Annotated[
         float | None,
-        typer.Option("--target-kib", metavar="N", help="Contract: a file of at most N KiB. Default: none.", show_default=False),
+        typer.Option(
+            "--target-kib", metavar="N", help="Contract: a file of at most N KiB. Default: none.", show_default=False
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Of all that is random.")] = 0,
     shape: flags.Shapes = None,
+    fix: flags.Fixed = None,
     weights: flags.Weights = None,
     json_only: flags.Json = False,
     quiet: flags.Quiet = False,
@@ -85,14 +98,17 @@ def compress(
             max_loss=parse_loss(max_loss),
             target_kib=target_kib,
             seed=seed,
-            shapes=flags.parse_shapes(shape),
+            shapes=flags.parse_single_shapes(shape),
+            fixed=flags.parse_fixed(fix),
             weights=weights,
             progress=progress,
         )
     for warning in result.warnings:
         out.warn(warning)
     _show(out, result)
-    out.document({"path": str(result.path), "holds": result.holds, "warnings": list(result.warnings), "report": result.report})
+    out.document(
+        {"path": str(result.path), "holds": result.holds, "warnings": list(result.warnings), "report": result.report}
+    )
     if not result.holds:
         raise _broken_contract(result)
     out.next(f"xnncc build {shlex.quote(str(result.path))} --target host")
@@ -137,7 +153,9 @@ def _show(out: Output, result: Any) -> None:
     )
     test = report["loss"]["test"]
     if test is not None:
-        out.result(f"loss {words(test)} ({report['metric']}, {report['samples']['test']} samples that nothing else saw)")
+        out.result(
+            f"loss {words(test)} ({report['metric']}, {report['samples']['test']} samples that nothing else saw)"
+        )
 
 
 def _broken_contract(result: Any) -> Exception:

@@ -104,8 +104,8 @@ Plugins = Annotated[
     typer.Option(
         "--plugin",
         metavar="FILE.py",
-        help="Python file with operators of your own (docs/plugins.md). It is executed: give only files that you trust. "
-        "Repeatable. Default: none.",
+        help="Python file with operators of your own (docs/plugins.md). It is executed: give only files that "
+        "you trust. Repeatable. Default: none.",
         show_default=False,
     ),
 ]
@@ -193,6 +193,20 @@ def _numbers(flag: str, name: str, text: str) -> list[bool] | list[int] | list[f
             continue
     why = f"'{text}' is no list of numbers with commas, and no .npy file"
     raise BadInput(f"--fix '{flag}'", why, f"Write it like --fix {name}=1,-1")
+
+
+def parse_single_shapes(flags: list[str] | None) -> dict[str, tuple[int, ...]]:
+    """Return ``{name: dims}`` for commands that work on one choice of shapes.
+
+    Raises: ShapeError, also for alternatives.
+    """
+    single: dict[str, tuple[int, ...]] = {}
+    for name, dims in parse_shapes(flags).items():
+        if isinstance(dims, list):
+            why = f"it gives {len(dims)} shapes and this command takes one"
+            raise ShapeError(f"--shape for '{name}'", why, "Give each dimension one number.")
+        single[name] = dims
+    return single
 
 
 def parse_assignments(flags: list[str] | None) -> dict[str, Path]:

@@ -245,7 +245,8 @@ def _show_variants(out: Output, facts: dict[str, Any]) -> None:
 def _memory(facts: dict[str, Any]) -> str:
     """Return what a network needs at run time, in words."""
     arena = max(variant["arena_bytes"] for variant in (facts, *facts.get("variants", ())))
+    coded = f" from {size(facts['coded_bytes'])} coded" if "coded_bytes" in facts else ""
     return (
-        f"{facts['op_count']} operators; weights {size(facts['weights_bytes'])}; arena {size(arena)} "
+        f"{facts['op_count']} operators; weights {size(facts['weights_bytes'])}{coded}; arena {size(arena)} "
         f"+ {size(facts['thread_scratch_bytes'])} a thread"
     )

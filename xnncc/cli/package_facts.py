@@ -34,7 +34,8 @@ def package_facts(path: Path) -> dict[str, Any]:
         "op_count": package.op_count,
         "arena_bytes": package.arena_bytes,
         "thread_scratch_bytes": package.thread_scratch_bytes,
-        "weights_bytes": len(package.weights),
+        "weights_bytes": package.weights_bytes,
+        **({} if package.blob_bytes is None else {"coded_bytes": len(package.weights)}),
         "sections": [
             {
                 "kind": section.kind,

@@ -2,8 +2,8 @@
 
 Every kernel and the graph function become an object of their own: in one LLVM module with its callers a kernel is
 unrolled differently, up to twice slower, and objects compile in parallel. A symbol starts with the model's prefix, so
-that two models link into one binary. The variants of a network (the same one for other input shapes) share kernels, weights
-and the graph function.
+that two models link into one binary. The variants of a network (the same one for other input shapes) share kernels,
+weights and the graph function.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import tvm
 from tvm import relax, tirx
 
@@ -54,6 +55,7 @@ class Emitted:
     build_id: int
     plans: tuple[Plan, ...]
     further_weights_bytes: int
+    constants: Mapping[int, np.ndarray]  # what is in ``weights``, by offset
 
     @property
     def ops(self) -> tuple[OpRecord, ...]:
@@ -130,7 +132,7 @@ def emit(
         _plan(network, layout, shared_names, thread_scratch, len(weights), shared.prepared_bytes)
         for network, layout, shared_names in zip(networks, layouts, names_of, strict=True)
     )
-    return Emitted(tuple(objects), weights, build_id, plans, len(weights) - len(layouts[0].weights))
+    return Emitted(tuple(objects), weights, build_id, plans, len(weights) - len(layouts[0].weights), shared.weights.arrays)
 
 
 def _plan(

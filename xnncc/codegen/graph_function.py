@@ -2,10 +2,11 @@
 
     int32 graph(void* weights, void* arena, int64* io, int32 first, int32 last)
 
-It calls the kernels with index first <= i < last in order, over all variants of the network. ``io[i]`` is the address of an input or output as a
-distance from the arena, so that no pointer is loaded from memory and one lowering serves 32 and 64 bit; after the
-outputs stands the distance of the prepared memory. With ``first = -1`` it only stores the build id at the arena's
-start, by which a runtime knows its library; with ``first = -2`` it fills the prepared memory, given as the arena.
+It calls the kernels with index first <= i < last in order, over all variants of the network. ``io[i]`` is the address
+of an input or output as a distance from the arena, so that no pointer is loaded from memory and one lowering serves
+32 and 64 bit; after the outputs stands the distance of the prepared memory. With ``first = -1`` it only stores the
+build id at the arena's start, by which a runtime knows its library; with ``first = -2`` it fills the prepared memory,
+given as the arena.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from tvm.ir import PointerType, PrimType
 from .plan_memory import Buffer, Call, Layout, Operand
 
 
-def graph_function(
-    layouts: Sequence[Layout], n_inputs: int, prefix: str, symbol: str, build_id: int
-) -> tirx.PrimFunc:
+def graph_function(layouts: Sequence[Layout], n_inputs: int, prefix: str, symbol: str, build_id: int) -> tirx.PrimFunc:
     """Return the graph function over planned ``layouts``; kernels are called by ``prefix`` + their name.
 
     Each layout is a variant: the operators of the second follow those of the first, and so on.

@@ -1,9 +1,10 @@
 """A flat ``main`` of kernel calls and views -> operators over memory regions, and where each buffer lies.
 
 Inputs and outputs stay where the caller has them, constants lie in the weights blob. Kernels that read nothing but
-weights run once, at open, and write to prepared memory. Both are shared by the variants of a network (the same network
-for other input shapes): ``Shared``. Everything else shares one arena: a buffer lives from the first operator that writes into it to the last that reads it, and two buffers that live at
-once never overlap. Parts of a concatenation are views of the whole; reshapes are views of their operand.
+weights run once, at open, and write to prepared memory. Both are shared by the variants of a network (the same
+network for other input shapes): ``Shared``. Everything else shares one arena: a buffer lives from the first operator
+that writes into it to the last that reads it, and two buffers that live at once never overlap. Parts of a
+concatenation are views of the whole; reshapes are views of their operand.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ class Weights:
 
     blob: bytearray = field(default_factory=bytearray)
     offsets: dict[bytes, int] = field(default_factory=dict)
+    arrays: dict[int, np.ndarray] = field(default_factory=dict)  # by offset
 
     def add(self, array: np.ndarray) -> int:
         """Return the offset of ``array`` in the blob."""
@@ -91,6 +93,7 @@ class Weights:
         if data not in self.offsets:
             self.blob.extend(bytes(aligned(len(self.blob)) - len(self.blob)))
             self.offsets[data] = len(self.blob)
+            self.arrays[len(self.blob)] = array
             self.blob.extend(data)
         return self.offsets[data]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tvm_ffi import structural_equal, structural_hash
 from tvm import tirx
+from tvm_ffi import structural_equal, structural_hash
 
 
 def share_kernels(

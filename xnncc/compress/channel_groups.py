@@ -137,12 +137,13 @@ class _Walk:
         """Return what was found, with classes in place of labels."""
         makers: dict[int, list[str]] = {}
         left_alone = {}
-        for label, maker in self._labels.makers.items():
+        for label, names in self._labels.makers.items():
             found = self._labels.find(label)
             if found == FIXED:
-                left_alone[maker] = self._labels.reasons.get(label, "tied to a fixed tensor")
-            elif maker not in makers.setdefault(found, []):
-                makers[found].append(maker)
+                left_alone.update(dict.fromkeys(names, self._labels.reasons.get(label, "tied to a fixed tensor")))
+                continue
+            known = makers.setdefault(found, [])
+            known.extend(name for name in names if name not in known)
         values = {var.name: self._classes(axes) for var, axes in self._values.items()}
         readers = []
         for name, call in self._readers:

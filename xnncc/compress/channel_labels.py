@@ -24,7 +24,7 @@ class Labels:
     """Union-find over labels, with the reason why a class is fixed and the layer whose neurons a label counts."""
 
     parents: list[int] = field(default_factory=lambda: [FIXED])
-    makers: dict[int, str] = field(default_factory=dict)  # label -> tensor that computes the neuron
+    makers: dict[int, list[str]] = field(default_factory=dict)  # label -> tensors that compute the neuron
     reasons: dict[int, str] = field(default_factory=dict)  # label -> why it became fixed
 
     def fresh(self, size: int) -> Array:
@@ -38,7 +38,7 @@ class Labels:
     def made(self, labels: Array, maker: str) -> Array:
         """Return ``labels``, noted as the neurons that the tensor ``maker`` computes. Only such are ever cut."""
         for label in labels.tolist():
-            self.makers.setdefault(label, maker)
+            self.makers.setdefault(label, []).append(maker)
         return labels
 
     def find(self, label: int) -> int:

@@ -115,5 +115,5 @@ def _recurrent(call: Call) -> Call:
     steps, batch = (int(dim) for dim in x.ty.shape.values[:2])
     new = Recurrent(**{**spec.__dict__, "hidden": hidden})
     types = [relax.TensorType(new.shape(name, steps, batch), "float32") for name in new.outputs]
-    operands = [*call.args[:-1], relax.StringImm(new.to_json())]
+    operands = [*call.args[:-1], tvm.ir.StringImm(new.to_json())]
     return Call(call.op, operands, call.attrs, [types[0] if len(types) == 1 else relax.TupleType(types)])

@@ -66,7 +66,7 @@ def split(
     parts: dict[str, Samples] = {}
     if "--train" in given:
         select, parts["train"] = _cut(given["--train"], 0.1, rng)
-        parts["select"] = select[: MOST_TO_SELECT]
+        parts["select"] = select[:MOST_TO_SELECT]
     if "--calib" in given:
         parts["calib"] = given["--calib"]
     if "--eval" in given:
@@ -93,7 +93,9 @@ def samples_of(arrays: Arrays, inputs: Sequence[TensorInfo], flag: str) -> Sampl
     for name in arrays:
         if name not in names and name != LABELS:
             known = ", ".join([*names, LABELS])
-            raise BadInput(f"{flag}: array '{name}'", f"the model has no such input{nearest(name, names)}", f"Known: {known}.")
+            raise BadInput(
+                f"{flag}: array '{name}'", f"the model has no such input{nearest(name, names)}", f"Known: {known}."
+            )
     missing = [name for name in names if name not in arrays]
     if missing:
         raise BadInput(flag, f"input '{missing[0]}' is missing", f"Give an array for each of {', '.join(names)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 import tvm
@@ -10,15 +11,17 @@ from tvm.ir import Call, GenericConst
 from tvm.relax import Var
 
 from ..ir.coded import digest
-from .constants import bindings_of, operands_of
-from .layers import Layer
+from .constants import bindings_of, constant_arrays, operands_of
+from .layers import Layer, with_constants
+from .result import Squeezed
 
 
 def biases_of(mod: tvm.IRModule, layers: list[Layer]) -> dict[str, str]:
     """Return digest of a layer's weight -> digest of its bias, where the bias is the layer's alone.
 
-    A bias is a constant with one element an output channel that an ``add`` puts on the layer's result, the only reader of
-    that result. Left out: shared weights, a bias whose bytes occur twice (replacing it by digest would change both).
+    A bias is a constant with one element an output channel that an ``add`` puts on the layer's result, the only
+    reader of that result. Left out: shared weights, a bias whose bytes occur twice (replacing it by digest would
+    change both).
     """
     bindings = bindings_of(mod)
     readers: dict[Var, list[tuple[str, Call]]] = {}
@@ -47,3 +50,13 @@ def _bias(call: object, layer: Layer) -> str | None:
     if len(constants) != 1 or constants[0].size != outputs or constants[0].dtype != np.float32:
         return None
     return digest(constants[0])
+
+
+def with_shifted_biases(state: Squeezed, shifted: Mapping[str, np.ndarray]) -> Squeezed:
+    """Return ``state`` with ``shifted`` (digest of a bias -> [outputs]) added to its biases."""
+    new = {}
+    for array in constant_arrays(state.mod).values():
+        if (shift := shifted.get(key := digest(array))) is not None:
+            new[key] = (array + shift.reshape(array.shape)).astype(np.float32)
+    coded = {key: tensor for key, tensor in state.coded.items() if key not in new}
+    return Squeezed(with_constants(state.mod, new), coded, state.report)

@@ -1,7 +1,7 @@
 """How much worse a compressed network is: one number, 0 as the original, larger is worse.
 
     top1, top5   share of samples that the original has right, less the share of the compressed one; needs labels
-    agreement    share of decisions (largest value along the last axis of the first output) that differ from the original's
+    agreement    share of decisions (place of the first output's largest value along its last axis) unlike the original's
     sqnr         energy of the difference divided by the original's: 10^(-dB / 10), worst output
     cosine       1 - cosine similarity, mean over samples, worst output
     FILE.py:F    F(outputs: dict of arrays, labels) -> a score, larger is better; the loss is the original's less it
@@ -48,7 +48,7 @@ def load_metric(name: str | None, outputs: Outputs, labels: np.ndarray | None) -
     """
     if name is None:
         first = next(iter(outputs.values()))
-        is_choice = len(outputs) == 1 and first.ndim >= 2 and 2 <= first.shape[-1] and first.dtype.kind == "f"
+        is_choice = len(outputs) == 1 and first.ndim >= 2 and first.shape[-1] >= 2 and first.dtype.kind == "f"
         is_class = is_choice and first.size == len(first) * first.shape[-1]
         fits = labels is not None and labels.ndim == 1 and labels.dtype.kind in "iu"
         name = "top1" if is_class and fits else "agreement" if is_class else "sqnr"

@@ -121,7 +121,7 @@ class NumpyNetwork:
             yield [samples.inputs[name][row].reshape(shape) for name, shape in zip(names, shapes, strict=True)]
 
     def run(self, feeds: Sequence[Array], watch: Callable[[Step, list[Any]], None] | None = None) -> dict[Var, Array]:
-        """Return the heads' values; ``watch`` sees each step with its operands before it runs."""
+        """Return the heads' values; ``watch`` sees each step before it runs and may replace its operands."""
         return self.trace(feeds, watch, remember=False).values
 
     def trace(

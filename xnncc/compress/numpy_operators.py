@@ -188,7 +188,9 @@ def _split(call: Call, x: Array) -> tuple[tuple[Array, ...], Vjp]:
     parts = tuple(np.split(x, int(where) if not hasattr(where, "__iter__") else _ints(where), axis))
 
     def vjp(gradients: list[Any]) -> Sequence[Any]:
-        return (np.concatenate([np.zeros_like(p) if g is None else g for p, g in zip(parts, gradients)], axis),)
+        return (
+            np.concatenate([np.zeros_like(p) if g is None else g for p, g in zip(parts, gradients, strict=True)], axis),
+        )
 
     return parts, vjp
 

@@ -1,11 +1,12 @@
 """prune_synapses: weights become zero in one shot, the others of their row make good for them.
 
-The loss of cutting weight w_c alone, the others moved to their best, is w_c^2 / (2 [H^-1]_cc) (Hassibi and Stork 1993, "Second
-Order Derivatives for Network Pruning: Optimal Brain Surgeon", equation 5; Frantar and Alistarh 2022, "Optimal Brain
-Compression", equation 3). H is the second moment of the layer's inputs with positions weighed by the loss's gradient
-(``statistics.py``), times the mean square gradient of an output, so that scores of different layers can share one budget.
-Frantar and Alistarh cut one weight at a time and update H^-1 for each row; here the mask is chosen at once and the columns
-are walked in one order for all rows (their later SparseGPT, 2023), which costs n^3 instead of R n^3.
+The loss of cutting weight w_c alone, the others moved to their best, is w_c^2 / (2 [H^-1]_cc) (Hassibi and Stork
+1993, "Second Order Derivatives for Network Pruning: Optimal Brain Surgeon", equation 5; Frantar and Alistarh 2022,
+"Optimal Brain Compression", equation 3). H is the second moment of the layer's inputs with positions weighed by the
+loss's gradient (``statistics.py``), times the mean square gradient of an output, so that scores of different layers
+can share one budget. Frantar and Alistarh cut one weight at a time and update H^-1 for each row; here the mask is
+chosen at once and the columns are walked in one order for all rows (their later SparseGPT, 2023), which costs n^3
+instead of R n^3.
 
 ``score``: "second-order" (with samples), "magnitude" (|w| / RMS of the layer; the only one without samples).
 ``sparsity`` of all weights together; 0 takes it from the strength s: 0.9 s.
@@ -16,7 +17,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import CompressError
-
 from .compensate import inverse_factor, output_error, walk_columns
 from .layers import Layer, weight_layers, with_constants
 from .quantise_fisher import why_not
@@ -96,7 +96,7 @@ def _scores(layer: Layer, found: Statistics, damp: float) -> Array:
 
 
 def _cut(layer: Layer, mask: Array, found: Statistics, damp: float) -> tuple[Array, float]:
-    """Return the weight with zeros outside ``mask``, and the relative RMS error of the layer's output (of the weight)."""
+    """Return the weight, zero outside ``mask``, and the relative RMS error of the layer's output (of the weight)."""
     rows = to_rows(layer, layer.weights)
     if mask.all():
         return layer.weights, 0.0

@@ -4,15 +4,16 @@ Leng, Li, Zhu and Jin 2018, "Extremely Low Bit Neural Network: Squeeze the Last 
 quantised copy G are two variables that a multiplier U pulls together (their equations 7 to 9),
 
     W <- argmin loss(W) + rho/2 |W - G + U|^2
-    G <- projection of W + U onto scale * integers: scale and integers in turn, each the best for the other (equation 12)
+    G <- projection of W + U onto scale * integers: both in turn, each the best for the other (equation 12)
     U <- U + W - G.
 
-Where we differ: without training the loss is the layer's output error (W - W0) H (W - W0)', with H the second moment of its
-inputs on the calibration samples, so the first step is one linear solve; without samples H is the identity and the
-projection alone is the answer: the scale of least square error.
+Where we differ: without training the loss is the layer's output error (W - W0) H (W - W0)', with H the second moment
+of its inputs on the calibration samples, so the first step is one linear solve; without samples H is the identity and
+the projection alone is the answer: the scale of least square error.
 
-``bits`` in 1..8; 0 takes them from the strength s: round(8 - 5 s). One bit is a sign, more bits are -M..M, M = 2^(bits-1) - 1
-(1 and 2 bits differ by zero). Depthwise layers get ``bits_depthwise``: few weights, and each one counts.
+``bits`` in 1..8; 0 takes them from the strength s: round(8 - 5 s). One bit is a sign, more bits are -M..M with
+M = 2^(bits-1) - 1 (1 and 2 bits differ by zero). Depthwise layers get ``bits_depthwise``: few weights,
+and each one counts.
 """
 
 from __future__ import annotations
@@ -92,8 +93,8 @@ def project(rows: Array, bits: int) -> tuple[Array, Array]:
 
 def _quantised(layer: Layer, second: Array | None, bits: int, params: dict) -> CodedTensor:
     if second is None or not has_matrix(layer) or layer.kind == "conv2d_transpose":
-        q, steps = project(_by_output(layer, layer.weights.astype(np.float64)), bits)
-        return _tensor(layer, q, steps)
+        q, steps = project(by_output(layer, layer.weights.astype(np.float64)), bits)
+        return row_tensor(layer, from_output(layer, q), steps)
     rows = to_rows(layer, layer.weights).astype(np.float64)
     groups, count, n = rows.shape
     h = second.astype(np.float64)
@@ -114,16 +115,22 @@ def _quantised(layer: Layer, second: Array | None, bits: int, params: dict) -> C
         if (error := output_error(rows - g, h)) < least:
             best, least = (g, steps), error
     integers = np.round(best[0].reshape(-1, n) / best[1][:, None]).reshape(groups, count, n)
-    return _tensor(layer, _by_output(layer, from_rows(layer, integers)), best[1])
+    return row_tensor(layer, from_rows(layer, integers), best[1])
 
 
-def _by_output(layer: Layer, w: Array) -> Array:
+def by_output(layer: Layer, w: Array) -> Array:
     """Return [outputs, rest]."""
     return np.moveaxis(w, layer.axis, 0).reshape(w.shape[layer.axis], -1)
 
 
-def _tensor(layer: Layer, q: Array, steps: Array) -> CodedTensor:
+def from_output(layer: Layer, q: Array) -> Array:
+    """Return the array in the weight's own shape: the inverse of ``by_output``."""
     shape = layer.weights.shape
     moved = (shape[layer.axis], *(size for i, size in enumerate(shape) if i != layer.axis))
-    integers = np.ascontiguousarray(np.moveaxis(q.reshape(moved), 0, layer.axis)).astype(np.int32)
-    return CodedTensor(integers, steps=steps.astype(np.float32), axis=layer.axis)
+    return np.moveaxis(q.reshape(moved), 0, layer.axis)
+
+
+def row_tensor(layer: Layer, integers: Array, steps: Array) -> CodedTensor:
+    """Return ``integers``, in the weight's own shape, with a step for each output channel."""
+    whole = np.ascontiguousarray(integers).astype(np.int32)
+    return CodedTensor(whole, steps=steps.astype(np.float32), axis=layer.axis)

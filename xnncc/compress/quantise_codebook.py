@@ -1,9 +1,9 @@
 """quantise_codebook: the weights of a layer share a few values, found by k-means.
 
-Han, Mao and Dally 2015, "Deep Compression", section 3: one-dimensional k-means with linear initialisation over the range of
-the weights (their section 3.2: large weights matter, and only this start keeps them). Weights that are zero stay zero: a
-pruned network keeps its pattern. With calibration samples each weight counts as much as its Fisher information (Choi,
-El-Khamy and Lee 2016, "Towards the Limit of Network Quantization", section 4.2, equation 7).
+Han, Mao and Dally 2015, "Deep Compression", section 3: one-dimensional k-means with linear initialisation over the
+range of the weights (their section 3.2: large weights matter, and only this start keeps them). Weights that are zero
+stay zero: a pruned network keeps its pattern. With calibration samples each weight counts as much as its Fisher
+information (Choi, El-Khamy and Lee 2016, "Towards the Limit of Network Quantization", section 4.2, equation 7).
 
 ``bits`` = log2 of the codebook's size; 0 takes it from the strength s: round(8 - 5 s), so 8 to 3.
 A codebook never has more entries than an eighth of the non-zero weights: a larger one costs more than it saves.
@@ -75,7 +75,7 @@ def shared_values(w: Array, most: int, importance: Array | None, iterations: int
 
 
 def _kmeans(values: Array, weight: Array, size: int, iterations: int) -> Array:
-    """Return centres of weighted one-dimensional k-means; sums between edges come from running sums of the sorted values."""
+    """Return the centres of weighted k-means in one dimension; sums come from running sums of the sorted values."""
     order = np.argsort(values, kind="stable")
     values, weight = values[order], weight[order]
     mass = np.concatenate([[0], np.cumsum(weight)])

@@ -12,8 +12,8 @@ never seen have no gradient at all. s_l is the true Fisher information (``sample
 over positions of squared gradients (K-FAC-expand) is 10 to 100 times too small in front layers (measured 2026-11 on
 PP-OCRv4's recogniser), because gradients of positions add coherently.
 
-``loss`` = sum over all weights of alpha^2 / 24 for each decision of the network, in nats; 0 takes it from the strength s
-as 10^(-3.5 + 4 s). A layer's part follows its own ``config.strength_of``.
+``loss`` = sum over all weights of alpha^2 / 24 for each decision of the network, in nats; 0 takes it from the
+strength s as 10^(-3.5 + 4 s). A layer's part follows its own ``config.strength_of``.
 Compensation (``compensate.py``) is kept for a layer only when the output error on samples it was not fitted on is
 smaller than plain rounding's; the mean of the error goes into the bias where there is one.
 """
@@ -25,12 +25,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import CompressError
-from ..ir.coded import CodedTensor, digest
+from ..ir.coded import CodedTensor
 from .compensate import output_error, round_with_compensation
-from .constants import constant_arrays
-from .layer_bias import biases_of
+from .layer_bias import biases_of, with_shifted_biases
 from .layer_report import coded_line
-from .layers import Layer, weight_layers, with_coded, with_constants
+from .layers import Layer, weight_layers, with_coded
 from .result import Data, LayerReport, MethodReport, Progress, Samples, Squeezed, StepConfig
 from .statistics import Statistics, cached, collect, statistics_key
 from .synthetic_inputs import synthetic_inputs
@@ -107,7 +106,7 @@ def quantise_fisher(state: Squeezed, config: StepConfig, data: Data, seed: int, 
         "layers compensated": compensated,
     }
     report = MethodReport("quantise_fisher", tuple(lines), left, facts)
-    return with_coded(_with_biases(state, shifted), coded, report)
+    return with_coded(with_shifted_biases(state, shifted), coded, report)
 
 
 def _samples(state: Squeezed, data: Data, params: dict, seed: int) -> Samples:
@@ -192,13 +191,3 @@ def _tensor(integers: Array, steps: Array, layer: Layer) -> CodedTensor:
     largest = float(np.abs(integers).max(initial=0))
     assert largest < _LARGEST_INTEGER, f"{layer.name}: integers up to {largest:.0f}, the step is far too small"
     return CodedTensor(integers.astype(np.int32), steps=steps, axis=layer.axis)
-
-
-def _with_biases(state: Squeezed, shifted: dict[str, Array]) -> Squeezed:
-    """Return ``state`` with what rounding takes from the mean of each output put onto its bias."""
-    new = {}
-    for array in constant_arrays(state.mod).values():
-        if (shift := shifted.get(key := digest(array))) is not None:
-            new[key] = (array + shift.reshape(array.shape)).astype(np.float32)
-    coded = {key: tensor for key, tensor in state.coded.items() if key not in new}
-    return Squeezed(with_constants(state.mod, new), coded, state.report)

@@ -1,9 +1,10 @@
 """quantise_small: biases, norms' scales and other small constants as integers of a few bits.
 
-They are a hundredth of the weights, but floats: in a recogniser of 900 KB they are 4 %. Each constant gets one step. With
-samples it is alpha / sqrt(mean Fisher information), as in ``quantise_fisher.py``; never finer than ``bits`` for the largest
-value and never coarser than a quarter of the RMS. Without samples, ``bits`` it is. Run after the methods that move biases.
-Constants that repeat themselves (grids of a detector's boxes, equal scales) stay floats: deflate makes less of them.
+They are a hundredth of the weights, but floats: in a recogniser of 900 KB they are 4 %. Each constant gets one step.
+With samples it is alpha / sqrt(mean Fisher information), as in ``quantise_fisher.py``; never finer than ``bits`` for
+the largest value and never coarser than a quarter of the RMS. Without samples, ``bits`` it is. Run after the methods
+that move biases. Constants that repeat themselves (grids of a detector's boxes, equal scales) stay floats: deflate
+makes less of them.
 
 ``loss`` in nats for each decision over all small constants; 0 takes it from the strength s as 10^(-4.5 + 3 s).
 """

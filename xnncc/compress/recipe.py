@@ -164,7 +164,9 @@ def _check_limits(value: Any, limits: tuple[Any, ...] | None, key: str, where: s
         return
     if isinstance(value, str):
         if value not in limits:
-            raise CompressError(where, f"'{key}' is {value!r}{nearest(value, list(limits))}", f"Known: {', '.join(limits)}.")
+            raise CompressError(
+                where, f"'{key}' is {value!r}{nearest(value, list(limits))}", f"Known: {', '.join(limits)}."
+            )
     elif not limits[0] <= value <= limits[1]:
         raise CompressError(where, f"'{key}' is {value:g}", f"It goes from {limits[0]:g} to {limits[1]:g}.")
 

@@ -55,7 +55,7 @@ class Squeezed:
     """A network under compression: between methods the state, after one its result.
 
     ``mod``: Relax module, ``main(inputs...) -> Tuple(outputs...)``, static shapes, tensor names kept.
-    ``coded``: digest of a float32 constant of ``mod`` -> its integers; the constant is exactly ``CodedTensor.values()``.
+    ``coded``: digest of a float32 constant of ``mod`` -> its integers; the constant is exactly their ``values()``.
     ``report``: what the method that made this did.
     """
 
@@ -107,8 +107,8 @@ class StepConfig:
     """One step of a recipe, checked: names of parameters are known, their types and ranges right.
 
     ``strength``: the one knob that the search turns, [0, 1]: 0 changes (almost) nothing, 1 is as hard as the method
-    can; each method says in its docstring how its own numbers follow from it. ``gentler``: layer -> factor [0, 1] on the
-    strength there, which the search lowers where a layer costs most; 0 leaves the layer alone.
+    can; each method says in its docstring how its own numbers follow from it. ``gentler``: layer -> factor [0, 1] on
+    the strength there, which the search lowers where a layer costs most; 0 leaves the layer alone.
     """
 
     params: Mapping[str, Any] = field(default_factory=dict)

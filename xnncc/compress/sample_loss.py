@@ -1,8 +1,8 @@
 """A loss for step allocation that needs no labels: labels drawn from the network's own answer.
 
-The Fisher information of the network's answer about a weight is E[(dL/dw)^2] with labels sampled from the network itself
-(Martens, "New insights and perspectives on the natural gradient method", 2020, section 5: the true Fisher, not the
-empirical one). What a head means follows from the operator that computes it: after a softmax one class at each
+The Fisher information of the network's answer about a weight is E[(dL/dw)^2] with labels sampled from the network
+itself (Martens, "New insights and perspectives on the natural gradient method", 2020, section 5: the true Fisher, not
+the empirical one). What a head means follows from the operator that computes it: after a softmax one class at each
 position, after a sigmoid one bit for each element, otherwise a value with Gaussian noise of the head's own size.
 """
 
@@ -72,7 +72,8 @@ def sampled_gradient(head: Head, value: Array, rng: np.random.Generator) -> Arra
         np.put_along_axis(onehot, label, 1, axis=head.axis)
         return p - onehot
     if head.kind == "sigmoid":
-        p = 1 / (1 + np.exp(-value))
+        with np.errstate(over="ignore"):  # exp(-value) = inf is p = 0, as it should be
+            p = 1 / (1 + np.exp(-value))
         return p - (rng.uniform(size=value.shape) < p).astype(value.dtype)
     spread = float(np.sqrt(np.mean(np.square(value)))) or 1.0
     return rng.standard_normal(value.shape).astype(value.dtype) / value.dtype.type(spread)

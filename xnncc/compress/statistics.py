@@ -174,7 +174,7 @@ def _read(path: Path) -> Statistics:
             if kind == "fisher":
                 found.fisher[key] = arrays[name]
             elif kind == "weight":
-                own, _, half = key.partition("/")
+                own = key.partition("/")[0]
                 moments = Moments(arrays[f"second/{key}"], arrays[f"first/{key}"], float(arrays[name]))
                 found.moments.setdefault(own, []).append(moments)
     return found

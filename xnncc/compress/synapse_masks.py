@@ -85,7 +85,7 @@ def _cheapest(
     block: tuple[int, int],
     shapes: Mapping[str, tuple[int, ...]],
 ) -> dict[str, Array]:
-    """Return masks of blocks such that about ``budget`` weights go, those of least score, none of a layer's ``last``."""
+    """Return masks of blocks such that about ``budget`` weights go: least scores first, none of a layer's ``last``."""
     if not pooled:
         return {}
     safe = {}

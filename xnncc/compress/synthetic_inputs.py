@@ -1,9 +1,10 @@
 """Inputs made of nothing, for methods that want samples when the user gives none.
 
-Images with the statistics that nearly every photograph has: a power spectrum that falls with the square of the frequency
-(Field 1987, "Relations between the statistics of natural images and the response properties of cortical cells"), and
-rectangles of one brightness or of stripes, whose edges and right angles such noise lacks. Other float inputs are smooth noise along
-their last axis. Networks were trained on better data: what is learnt on these inputs is an estimate, not a measurement.
+Images with the statistics that nearly every photograph has: a power spectrum that falls with the square of the
+frequency (Field 1987, "Relations between the statistics of natural images and the response properties of cortical
+cells"), and rectangles of one brightness or of stripes, whose edges and right angles such noise lacks. Other float
+inputs are smooth noise along their last axis. Networks were trained on better data: what is learnt on these inputs is
+an estimate, not a measurement.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A layer's weight as the matrix that its inputs are multiplied with, and those inputs as that matrix's columns see them.
+"""A layer's weight as a matrix, and the layer's inputs as the columns of that matrix see them.
 
 Second-order methods see every layer as Y = W X for each of G groups: W [G, R, n], X [G, n, positions].
 

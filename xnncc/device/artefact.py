@@ -71,7 +71,7 @@ class Device(ABC):
     def run_stream(
         self, folder: Path, steps: Sequence[Sequence[np.ndarray]], threads: int = 1
     ) -> list[list[np.ndarray]]:
-        """Return the outputs of several inferences in a row on one open network, whose states go on from each to the next.
+        """Return the outputs of several inferences in a row on one open network, whose states go on.
 
         All steps have the same shapes.
         """

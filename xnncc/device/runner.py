@@ -38,7 +38,7 @@ def runner_program(target: Target) -> Path:
 
 
 def tool_program(target: Target, name: str) -> Path:
-    """Return a program of runtime/tools, built for an ELF target and kept in the user's cache. Raises: ToolchainError."""
+    """Return a program of runtime/tools for an ELF target, built once and kept in the cache. Raises: ToolchainError."""
     tools = RUNTIME / "tools"
     sources = [tools / f"{name}.c", tools / "start.c"]
     headers = [tools / "plain_io.h", RUNTIME / "include" / "xnnrt.h", SYSROOT / "include" / "xnn_libc.h"]

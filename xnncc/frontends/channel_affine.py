@@ -41,8 +41,8 @@ def _channels(build: NetworkBuilder, values: np.ndarray, x: Expr) -> Expr:
 
 
 def _folded(build: NetworkBuilder, x: Expr, a: np.ndarray, b: np.ndarray) -> Expr | None:
-    rank, call = len(shape_of(x)), build.value_of(x)
-    old = np.zeros_like(b)
+    call: Any = build.value_of(x)
+    rank, old = len(shape_of(x)), np.zeros_like(b)
     if _is_call(call, "relax.add"):
         bias = _of_channels(call.args[1], a.size, rank)
         if bias is None:

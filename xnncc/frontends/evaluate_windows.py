@@ -53,7 +53,7 @@ def conv(call: Call, x: Array, w: Array) -> Array:
     x = _padded(x, _ints(a.padding), 0)
     groups, kernel = int(a.groups), w.shape[2:]
     views = _windows(x, kernel, _ints(a.strides), _ints(a.dilation))
-    if groups == x.shape[1]:
+    if groups == x.shape[1] > 1:
         return _depthwise(views, w, groups)
     columns = np.stack([view for _, view in views], axis=2)  # [N, C, K, out...]
     batch, channels, taps, *outs = columns.shape

@@ -77,7 +77,7 @@ class Imported:
         return self.runtime.run(feeds)
 
     def reference_stream(self, steps: Sequence[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-        """Return the outputs of several runs in a row: of a network with states each begins where the last one ended."""
+        """Return the outputs of several runs in a row; those of a network with states hand the states on."""
         if not self.states:
             return [self.runtime.run(feeds) for feeds in steps]
         assert isinstance(self.runtime, Streaming), "tie_states gives a network with states such a runtime"

@@ -83,7 +83,11 @@ def _check_shapes(inputs: tuple[TensorInfo, ...], shapes: Mapping[str, tuple[int
     for name, shape in shapes.items():
         if name not in known:
             names = ", ".join(known)
-            raise ShapeError(f"--shape {name}", f"{path} has no such input{nearest(name, list(known))}", f"Inputs: {names}.")
+            raise ShapeError(
+                f"--shape {name}", f"{path} has no such input{nearest(name, list(known))}", f"Inputs: {names}."
+            )
         if tuple(shape) != known[name]:
             why = f"{path} was compressed for {list(known[name])}"
-            raise ShapeError(f"--shape {name}={','.join(map(str, shape))}", why, "Compress the original for this shape.")
+            raise ShapeError(
+                f"--shape {name}={','.join(map(str, shape))}", why, "Compress the original for this shape."
+            )

@@ -16,8 +16,9 @@ attributes that are not the default, these attributes, and the operands. An oper
     n > 0      the value n back, inputs too   [1, ...] a shape        [2, ...] a tuple of operands
     number.0   a float                        [3, i]   an integer     text: a string    null: none
 
-Constants lie elsewhere, in order of first use. Types are not stored: TVM infers them. ``module_of`` trusts nothing: numbers are bounded here, operators are built by
-TVM's public constructors, which check them, and kernels pass ``kernel_records.py``.
+Constants lie elsewhere, in order of first use. Types are not stored: TVM infers them. ``module_of`` trusts nothing:
+numbers are bounded here, operators are built by TVM's public constructors, which check them, and kernels pass
+``kernel_records.py``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import Any
 import numpy as np
 import tvm
 from tvm import relax
-from tvm.ir import Call, GenericConst, GlobalVar
+from tvm.ir import Call, GenericConst, StringImm
 from tvm.relax import TupleGetItem, Var
 
 from ..errors import BadModel, UnsupportedModel
@@ -43,7 +44,8 @@ _ELEMENT, _KERNEL, _RECURRENT, _FIRST = range(4)
 _CONSTANT, _SHAPE, _TUPLE, _INTEGER = range(4)
 MAX_RANK = 8
 MAX_ELEMENTS = 1 << 31
-DTYPES = ("float32", "float16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")  # fmt: skip
+DTYPES = ("float32", "float16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+          "bool")  # fmt: skip
 
 
 def record_module(mod: tvm.IRModule) -> tuple[list[Any], list[np.ndarray]]:
@@ -153,7 +155,15 @@ def module_of(records: Any, constants: Sequence[np.ndarray], what: str) -> tuple
         return _Reader(records, constants, what).module()
     except BadModel:
         raise
-    except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, tvm.error.InternalError) as error:
+    except (
+        ValueError,
+        TypeError,
+        IndexError,
+        KeyError,
+        AttributeError,
+        OverflowError,
+        tvm.error.InternalError,
+    ) as error:
         line = (str(error).strip().splitlines() or [type(error).__name__])[-1]
         raise BadModel(what, f"its graph makes no sense: {line[:200]}", "Get the file again.") from None
 
@@ -169,10 +179,16 @@ class _Reader:
         self.constants: list[Any] = []
 
     def module(self) -> tuple[tvm.IRModule, frozenset[str]]:
-        params = [Var(_text(name), relax.TensorType(_shape(shape), _dtype(dtype))) for name, shape, dtype in self.inputs]
+        params = [
+            Var(_text(name), relax.TensorType(_shape(shape), _dtype(dtype))) for name, shape, dtype in self.inputs
+        ]
         self.values = list(params)
-        self.kernels = [self.block.add_func(kernel_of(body, _text(name)), _text(name)) for name, body in self.kernel_records]
-        names, own = _expanded([var.name for var in params], [_text(name) for name in _of_length(self.names, len(self.nodes))])
+        self.kernels = [
+            self.block.add_func(kernel_of(body, _text(name)), _text(name)) for name, body in self.kernel_records
+        ]
+        names, own = _expanded(
+            [var.name for var in params], [_text(name) for name in _of_length(self.names, len(self.nodes))]
+        )
         returned = self.returned()
         with self.block.function("main", params):
             with self.block.dataflow():
@@ -250,7 +266,7 @@ def _recurrent(text: str, operands: list[Any]) -> Any:
     steps, batch = (int(dim) for dim in operands[0].ty.shape.values[:2])
     types = [relax.TensorType(spec.shape(name, steps, batch), "float32") for name in spec.outputs]
     out = types[0] if len(types) == 1 else relax.TupleType(types)
-    return relax.op.call_pure_packed(RECURRENT, *operands, relax.StringImm(text), ty_args=[out])
+    return relax.op.call_pure_packed(RECURRENT, *operands, StringImm(text), ty_args=[out])
 
 
 def _of_length(value: Any, length: int) -> list[Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from tvm import s_tir, tirx
-from tvm.ir import Op, PrimType, Range
+from tvm.ir import Range
 from tvm.sym import Analyzer
 
 _BINARY = ("Add", "Sub", "Mul", "Div", "FloorDiv", "FloorMod", "Mod", "Min", "Max", "EQ", "NE", "LT", "LE", "GT", "GE",
@@ -77,7 +77,7 @@ class _Writer:
         self.vars: dict[Any, int] = {}
 
     def buffer(self, var: Any) -> list[Any]:
-        """Number a buffer and return its record: name, shape, dtype, whether sizes are int64, whether it has a layout."""
+        """Number a buffer and return its record: name, shape, dtype, are sizes int64, has it a layout."""
         self.buffers[var] = len(self.buffers)
         ty = var.ty
         if ty.storage_scope not in ("", "global") or ty.strides:
@@ -230,8 +230,7 @@ class _Reader:
         name = _INTRINSICS[_place(intrinsic, _INTRINSICS)]
         if home not in ("tirx", "prim", "tir"):
             raise ValueError(f"no intrinsics of {home!r}")
-        op = Op.get(f"{home}.{name}")
-        return tirx.Call(op, [self.any(one) for one in operands], ty=PrimType(dtype))
+        return tirx.call_intrin(dtype, f"{home}.{name}", *(self.any(one) for one in operands))
 
     def _let(self, variable: Any, value: Any, body: Any) -> Any:
         bound = self.any(value)

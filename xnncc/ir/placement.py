@@ -1,13 +1,14 @@
 """Where the elements of a coded weight go in the layout that kernels read: strides, found from an index array.
 
-Packing is a permutation with zeros between: a dim i of the weight is cut into blocks, and the element's place is a sum over
-dims of (i // radix) * block + (i % radix) * lane. The packed weights [O/v, I, KH, KW, v] of OIHW are
-O: radix v, block I*KH*KW*v, lane 1; I, KH, KW: uncut. The map is derived from what the packing did to an array of
+Packing is a permutation with zeros between: a dim i of the weight is cut into blocks, and the element's place is a sum
+over dims of (i // radix) * block + (i % radix) * lane. In the packed weights [O/v, I, KH, KW, v] of OIHW, O has radix v,
+block I*KH*KW*v and lane 1, the others are uncut. The map is derived from what the packing did to an array of
 indices, so no packing describes itself, and it is compared with that array, so none is described wrongly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -45,10 +46,13 @@ class Placement:
     dims: tuple[Dim, ...]
 
 
+Change = Callable[[np.ndarray], np.ndarray]
+
+
 class CodedTable:
     """The coded weights of a module under way, by digest: as they came, and as passes rearranged them."""
 
-    def __init__(self, coded: dict[str, CodedTensor] | None = None) -> None:
+    def __init__(self, coded: Mapping[str, CodedTensor] | None = None) -> None:
         self.tensors = dict(coded or {})
         self._places: dict[str, tuple[str, np.ndarray]] = {}  # digest -> original, 1 + its index or 0 for filler
 
@@ -62,8 +66,9 @@ class CodedTable:
             self._places[key] = (key, np.arange(1, array.size + 1, dtype=np.int64).reshape(array.shape))
         return self._places.get(key)
 
-    def follow(self, before: np.ndarray, after: np.ndarray, change) -> np.ndarray:  # type: ignore[no-untyped-def]
-        """Return ``after``, which ``change`` made of ``before`` by moving elements and adding zeros."""
+    def follow(self, before: np.ndarray, change: Change) -> np.ndarray:
+        """Return what ``change``, which moves elements and adds zeros, makes of ``before``; that stays coded."""
+        after = change(before)
         found = self.find(before)
         if found is not None:
             original, places = found[0], np.asarray(change(found[1]))
@@ -75,9 +80,15 @@ class CodedTable:
                 self._places.setdefault(digest(after), (original, places))
         return after
 
+    def is_followed(self, key: str) -> bool:
+        """Return whether the coded weight of digest ``key`` was rearranged and is still known."""
+        return any(original == key for other, (original, _) in self._places.items() if other != key)
+
     def place(self, offset: int, array: np.ndarray) -> tuple[str, Placement] | None:
-        """Return the digest of the coded weight in a constant at ``offset`` of the blob and its placement; None when it is
-        not coded, is a part of a weight, or has no map."""
+        """Return the digest of the coded weight in a constant at ``offset`` of the blob, and its placement.
+
+        None when it is not coded, is only a part of a weight, or has no map.
+        """
         found = self.find(array)
         if found is None:
             return None
@@ -93,7 +104,7 @@ class CodedTable:
 
 
 def dims_of(where: np.ndarray) -> tuple[Dim, ...] | None:
-    """Return the dims of the map in which element i lies at ``where``[i] - ``where``[0], or None when there are none."""
+    """Return the dims of the map in which element i lies at ``where[i] - where[0]``, or None when there are none."""
     if where.size == 0:
         return None
     where = where - where.reshape(-1)[0]

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 Shape: TypeAlias = "tuple[int, ...]"
 Shapes: TypeAlias = "Mapping[str, Shape | Sequence[Shape]]"
-Interface: TypeAlias = (
-    "tuple[Sequence[TensorInfo], Sequence[TensorInfo], Sequence[tuple[TensorInfo, TensorInfo]]]"  # inputs, outputs, states
-)
+# inputs, outputs, states
+Interface: TypeAlias = "tuple[Sequence[TensorInfo], Sequence[TensorInfo], Sequence[tuple[TensorInfo, TensorInfo]]]"
 
 MAX_VARIANTS = 32  # each has a section in the package, which has at most 64
 

@@ -19,6 +19,7 @@ HEADER_CRC_OFFSET = 60
 ENTRY = Struct("<4sIIIQQQ")
 FLAG_REQUIRED = 1
 ENCODING_RAW = 0
+ENCODING_CODED = 1  # of WGHT: section 6.3
 
 # Section 4.
 ALIGNMENT = 64
@@ -96,7 +97,8 @@ class Variant:
 
 @dataclass(frozen=True)
 class Package:
-    """Everything a package says. ``weights`` is the blob as the kernels read it; sizes are in bytes.
+    """Everything a package says. ``weights`` is the blob as the kernels read it, or, when ``blob_bytes`` is not None,
+    what ``pack.coding`` made of a blob of that length; sizes are in bytes.
 
     The last ``state_count`` inputs and outputs are pairs that the runtime keeps between runs. ``variants`` are the
     further shapes that the library was built for; the first are the package's own.
@@ -115,6 +117,12 @@ class Package:
     prepared_bytes: int = 0  # memory that open fills once from the weights: what the kernels read instead of them
     state_count: int = 0
     variants: tuple[Variant, ...] = ()
+    blob_bytes: int | None = None
+
+    @property
+    def weights_bytes(self) -> int:
+        """Bytes of the blob that the kernels read."""
+        return len(self.weights) if self.blob_bytes is None else self.blob_bytes
 
 
 def aligned(offset: int) -> int:

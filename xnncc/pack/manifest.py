@@ -8,6 +8,9 @@
 A network that was built for several shapes has "variants" too: for each further one "inputs", "outputs", "op_count",
 "arena_bytes" and "ops", as they stand above for the first.
 
+With coded weights "coded_bytes" is their section's length and "coded" lists "name", "shape", "coder", "bytes" and
+"bits_per_weight" of each.
+
 "fixed": [{"name", "shape", "dtype", "base64"}] are inputs of the model that the build made constants, "nms_rows" is
 how many rows its NonMaxSuppression gives. Further keys are kept as they are. Sizes are bytes; paths are relative to
 the folder.

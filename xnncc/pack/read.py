@@ -49,7 +49,7 @@ class _Reader:
         """Return the whole package, checked."""
         sections, build_id = self.header()
         entries = self.table(sections)
-        meta = weights = states = None
+        meta = weights = states = blob_bytes = None
         extra, variants = [], []
         for kind, encoding, flags, crc, offset, stored, decoded in entries:
             contents = self.data[offset : offset + stored]
@@ -59,6 +59,7 @@ class _Reader:
                 meta = contents
             elif kind == layout.KIND_WGHT:
                 weights = contents
+                blob_bytes = decoded if encoding == layout.ENCODING_CODED else None
             elif kind == layout.KIND_STAT:
                 states = contents
             elif kind == layout.KIND_VARI:
@@ -68,7 +69,7 @@ class _Reader:
                 decoded_bytes = None if encoding == layout.ENCODING_RAW else decoded
                 extra.append(Section(kind.decode("latin-1"), bytes(contents), encoding, required, decoded_bytes))
         assert meta is not None and weights is not None  # table() has seen both
-        package = _Meta(self, meta).package(build_id, weights, tuple(extra))
+        package = replace(_Meta(self, meta).package(build_id, weights, tuple(extra)), blob_bytes=blob_bytes)
         package = package if states is None else self.with_states(package, states)
         return self.with_variants(package, meta, variants)
 
@@ -140,7 +141,8 @@ class _Reader:
             if decoded > layout.MAX_BYTES or (raw and decoded != stored):
                 self.refuse(f"section {_show(kind)} cannot be {decoded} bytes long")
             if kind in (layout.KIND_META, layout.KIND_WGHT, layout.KIND_STAT, layout.KIND_VARI):
-                if not raw:
+                is_known = encoding == layout.ENCODING_CODED and kind == layout.KIND_WGHT
+                if not raw and (not is_known or not decoded):
                     self.refuse(f"section {_show(kind)} is coded in an unknown way (number {encoding})", _NEWER)
                 if kinds.count(kind) > 1 and kind != layout.KIND_VARI:
                     self.refuse(f"section {_show(kind)} occurs twice")

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from xnncc.errors import BadPackage, OutputError
 from xnncc.pack import layout
-from xnncc.pack.layout import Package, Section, Tensor, aligned
+from xnncc.pack.layout import Package, Section, Tensor, Variant, aligned
 
 
 def write(path: str | os.PathLike[str], package: Package) -> None:
@@ -56,7 +56,7 @@ def _chunks(package: Package) -> list[bytes | memoryview]:
     """Return the file in pieces, so that the weights are not copied."""
     sections = (
         Section("META", _encode_meta(package), required=True),
-        Section("WGHT", package.weights, required=True),  # type: ignore[arg-type]  # a view serves as well
+        _weights(package),
         *_states(package),
         *_variants(package),
         *package.extra,
@@ -78,6 +78,14 @@ def _chunks(package: Package) -> list[bytes | memoryview]:
         layout.MAGIC, layout.FORMAT_VERSION, len(sections), end, package.build_id, bytes(28), 0
     )[: layout.HEADER_CRC_OFFSET]  # fmt: skip
     return [head, crc32(table, crc32(head)).to_bytes(4, "little"), table, *contents]
+
+
+def _weights(package: Package) -> Section:
+    """Section 6 of docs/package.md."""
+    coded = package.blob_bytes is not None
+    _require(package, not coded or package.weights_bytes > 0, "an empty blob is not coded")
+    encoding = layout.ENCODING_CODED if coded else layout.ENCODING_RAW
+    return Section("WGHT", package.weights, encoding, required=True, decoded_bytes=package.blob_bytes)  # type: ignore[arg-type]
 
 
 def _encode_entry(package: Package, section: Section, offset: int, data: memoryview) -> bytes:
@@ -142,7 +150,7 @@ def _variants(package: Package) -> list[Section]:
             same = [_kind(t) for t in first] == [_kind(t) for t in further]
             _require(package, same, f"variant {index + 1} has other tensors than the first")
             _require(package, count == 0 or first[-count:] == further[-count:], "a state changes its shape")
-        earlier = (package, *package.variants[:index])
+        earlier: list[Package | Variant] = [package, *package.variants[:index]]
         _require(package, all(variant.inputs != e.inputs for e in earlier), "two variants take the same shapes")
         as_package = replace(
             package, arena_bytes=variant.arena_bytes, op_count=variant.op_count, inputs=variant.inputs,

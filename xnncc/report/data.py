@@ -37,13 +37,16 @@ class ReportData:
     files: tuple[FileSize, ...]
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, str | int | float] = field(default_factory=dict)  # further lines: import check, verification
+    coded: tuple[Mapping[str, Any], ...] = ()  # weights stored as integers: name, shape, coder, bytes, bits_per_weight
 
 
 def document(data: ReportData) -> dict[str, Any]:
     """Return report.json's content: plain, with every derived number that the page shows."""
     weights = _weights_of_ops(data.ops)
     live = live_bytes(data.memory, len(data.ops))
+    coded = {"coded": [dict(layer) for layer in data.coded]} if data.coded else {}
     return {
+        **coded,
         "format": FORMAT,
         "name": data.name,
         "target": data.target,

@@ -24,14 +24,18 @@ def draw_front(trials: list[dict[str, Any]], is_share: bool) -> str:
         y = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (trial["loss"] - low) / (high - low)
         return round(x, 1), round(y, 1)
 
-    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="size against loss">', *_axes(most_bytes, low, high, is_share)]
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="size against loss">',
+        *_axes(most_bytes, low, high, is_share),
+    ]
     line = " ".join(f"{x},{y}" for x, y in map(place, front(points)))
     parts.append(f'<polyline class="front" points="{line}"/>')
     for trial in points:
         x, y = place(trial)
         kind = "chosen" if trial["is_chosen"] else "holds" if trial["holds"] else "misses"
         words = f"{size(trial['bytes'])}, loss {_loss(trial['loss'], is_share)}"
-        parts.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="{6 if kind == "chosen" else 4}"><title>{words}</title></circle>')
+        radius = 6 if kind == "chosen" else 4
+        parts.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="{radius}"><title>{words}</title></circle>')
     return "\n".join([*parts, "</svg>"])
 
 

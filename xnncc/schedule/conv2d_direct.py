@@ -76,8 +76,8 @@ def _in_pieces(n: dict[str, int], machine: Machine, ob: int, ht: int, wt: int) -
 
 
 def _in_passes(n: dict[str, int], machine: Machine, ob: int, wt: int, most: int = 2) -> list[Config]:
-    """Return at most ``most`` configurations for weights beyond L1: those of one pass stay there while the pixels of a chunk use them,
-    whose partial sums stay in a part of it too."""
+    """Return at most ``most`` configurations for weights beyond L1: those of one pass stay there while the pixels of a
+    chunk use them, whose partial sums stay in a part of it too."""
     v, l1 = machine.lanes, machine.l1d_kib * 1024
     if 4 * n["ic"] * n["taps"] * ob * v <= l1 or n["ib"] == 1:
         return []

@@ -1,6 +1,6 @@
 """Tuned records: which configuration of a rule's space, or which algorithm of a convolution, was fastest on a device.
 
-    schedules/<target>/<rule>.jsonl      a line each: {"kernel": "...", "config": {...}, "us": 41.2, "analytic_us": 47.0, ...}
+    schedules/<target>/<rule>.jsonl      a line each: {"kernel": "...", "config": {...}, "us": 41.2, ...}
     schedules/<target>/conv2d_algorithms.jsonl        {"convolution": "...", "algorithm": "winograd2", ...}
     schedules/<target>/about.toml        who measured, when, with which versions
 
@@ -148,4 +148,5 @@ def parse_record(line: bytes) -> Record | None:
     fits = isinstance(choice, str) if algorithm else isinstance(choice, dict)
     if not is_text or not fits or not 0 < us < 1e12 or not 0 < analytic_us < 1e12:
         return None
-    return Record(kernel, choice, us, analytic_us, *words, extra=data)
+    date, device, machine = words
+    return Record(kernel, choice, us, analytic_us, date, device, machine, data)

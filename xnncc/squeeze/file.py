@@ -37,7 +37,9 @@ def from_bytes(data: bytes, what: str) -> Squeezed:
     """
     file = decode_xq(data, what)
     arrays = [one.values() if isinstance(one, CodedTensor) else one for one in file.constants]
-    coded = {digest(array): one for array, one in zip(arrays, file.constants, strict=True) if isinstance(one, CodedTensor)}
+    coded = {
+        digest(array): one for array, one in zip(arrays, file.constants, strict=True) if isinstance(one, CodedTensor)
+    }
     return Squeezed(module_of(file.records, arrays, what)[0], coded)
 
 

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Trials:
-    """Runs a recipe as often as it is asked to. ``original``: after the exact transform; ``expected``: on ``select``."""
+    """Runs a recipe as often as it is asked to.
+
+    ``original``: the network after the exact transform. ``expected``: the source's own outputs on ``splits.select``.
+    """
 
     original: tvm.IRModule
     inputs: Sequence[TensorInfo]
@@ -47,7 +50,9 @@ class Trials:
         state = states[-1]
         reports = [one.report for one in states[1:]]
         loss = self.loss(state.mod, "loss", strength, gentler)
-        size = len(to_bytes(state, [info.name for info in self.outputs], {**self.facts, "loss": float(np.float32(loss or 0))}))
+        size = len(
+            to_bytes(state, [info.name for info in self.outputs], {**self.facts, "loss": float(np.float32(loss or 0))})
+        )
         errors = {line.name: max(line.error, 0.0) for report in reports for line in report.layers}
         return Candidate(-1.0 if strength is None else strength, dict(gentler), size, loss, errors)
 
@@ -68,14 +73,18 @@ class Trials:
             state = self.journal.state(key)
             if state is None:
                 work = StepConfig(**{**config.__dict__, "journal": str(self.journal.scratch(key))})
-                state = self._run(step, states[-1], work, f"step {number + 1} of {len(self.recipe.steps)}, {step.method}")
+                state = self._run(
+                    step, states[-1], work, f"step {number + 1} of {len(self.recipe.steps)}, {step.method}"
+                )
                 state = self.journal.keep(key, state)
             states.append(state)
         return states
 
     def _config(self, step: Step, strength: float | None, gentler: Mapping[str, float]) -> StepConfig:
         own = step.strength if strength is None or not step.is_searched else strength
-        return StepConfig(step.params, own, step.layers, step.skip, dict(sorted(gentler.items())) if step.is_searched else {})
+        return StepConfig(
+            step.params, own, step.layers, step.skip, dict(sorted(gentler.items())) if step.is_searched else {}
+        )
 
     def _run(self, step: Step, state: Squeezed, config: StepConfig, title: str) -> Squeezed:
         data = Data(

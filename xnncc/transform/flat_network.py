@@ -59,7 +59,9 @@ class FlatNetwork:
                     kind = Var if var in returned else relax.DataflowVar
                     new[var] = kind(var.name, value.ty)
                     block.emit_normalized(relax.VarBinding(new[var], value))
-            block.emit_func_output(relax.Tuple([new.get(out, out) if isinstance(out, Var) else out for out in self.outputs]))
+            block.emit_func_output(
+                relax.Tuple([new.get(out, out) if isinstance(out, Var) else out for out in self.outputs])
+            )
         mod["main"] = block.get()["main"]
         return mod
 

@@ -62,7 +62,12 @@ def _fold(net: FlatNetwork, var: Var, call: Call, name: str, found: dict[Var, _A
     at = 0 if isinstance(call.args[0], Var) else 1
     source, other = call.args[at], constant_of(call.args[1 - at])
     affine = found.get(source) if isinstance(source, Var) else None
-    if affine is None or other is None or net.uses[source] != 1 or (at == 1 and name in ("relax.subtract", "relax.divide")):
+    if (
+        affine is None
+        or other is None
+        or net.uses[source] != 1
+        or (at == 1 and name in ("relax.subtract", "relax.divide"))
+    ):
         return
     linear = net.values[affine.linear]
     axes = _LINEAR[linear.op.name]

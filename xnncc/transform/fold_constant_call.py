@@ -41,11 +41,11 @@ def fold_constant_call(walk: Walk, call: tvm.ir.Call) -> Value | None:
     stored = walk.value(tensors[0]).stored
     if name in ("relax.reshape", "relax.expand_dims", "relax.squeeze"):
         change = lambda a: a.reshape(shape_of(call))  # noqa: E731
-        array, stored = change(consts[0]), stored and stored.rearranged(change)
+        array, stored = walk.coded.follow(consts[0], change), stored and stored.rearranged(change)
     elif name == "relax.permute_dims":
         axes = None if call.attrs.axes is None else [int(i) for i in call.attrs.axes]
         change = lambda a: a.transpose(axes)  # noqa: E731
-        array, stored = change(consts[0]), stored and stored.rearranged(change)
+        array, stored = walk.coded.follow(consts[0], change), stored and stored.rearranged(change)
     elif name == "relax.astype":
         array = consts[0].astype(str(call.attrs.dtype))
         stored = Stored(consts[0]) if str(consts[0].dtype) in NARROW and array.dtype == np.float32 else None

@@ -75,8 +75,12 @@ def conv2d_transpose_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
     whole = (kh, kw) == (sh, sw) and out[2:] == (x.shape[2] * sh, x.shape[3] * sw)
     if whole and groups == 1 and not any((top, left, bottom, right)) and (dh, dw) == (1, 1):
         return _phases(walk, x, w.const, out)
-    flipped = w.const[:, :, ::-1, ::-1].reshape(groups, c // groups, og, kh, kw)
-    flipped = flipped.transpose(0, 2, 1, 3, 4).reshape(groups * og, c // groups, kh, kw)
+
+    def flip(a: np.ndarray) -> np.ndarray:
+        """Return IOHW weights as OIHW, upside down."""
+        a = a[:, :, ::-1, ::-1].reshape(groups, c // groups, og, kh, kw)
+        return np.ascontiguousarray(a.transpose(0, 2, 1, 3, 4).reshape(groups * og, c // groups, kh, kw))
+
     win = Window(
         image=pair(x.shape[2:]),
         kernel=(kh, kw),
@@ -88,7 +92,7 @@ def conv2d_transpose_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
     )
     if win.padding[0] < 0 or win.padding[1] < 0:
         return None
-    return linear_conv(walk, x, np.ascontiguousarray(flipped), win, groups, out)
+    return linear_conv(walk, x, walk.coded.follow(w.const, flip), win, groups, out)
 
 
 def linear_conv(
@@ -107,7 +111,8 @@ def linear_conv(
         if groups > DENSE_GROUPS:
             walk.note(f"{walk.name}: {groups} groups of {c // groups} channels are not whole blocks of {v}")
             return None
-        w, groups, stored = _dense(w, groups), 1, None
+        split = groups
+        w, groups, stored = walk.coded.follow(w, lambda a: _dense(a, split)), 1, None
     walk.settle(x)
     is_first = x.image is None and c <= FIRST_LAYER_CHANNELS and groups == 1 and win.spread == (1, 1)
     source = x if is_first else walk.packed(x)
@@ -192,8 +197,12 @@ def _packed_direct(walk: Walk, source: Value, p: Pending, blocks: int, groups: i
 def _emit_conv(
     walk: Walk, fn: Callable, source: Value, weights: relax.Expr, bias: np.ndarray, blocks: int, hint: str
 ) -> relax.Expr:
-    b = constant(conv2d.pack_vector(bias, walk.lanes, blocks))
+    b = _packed_bias(walk, bias, blocks)
     return walk.emit(fn, source.expr, weights, b, hint=hint, pattern=OUT_FUSABLE)
+
+
+def _packed_bias(walk: Walk, bias: np.ndarray, blocks: int) -> relax.Expr:
+    return constant(walk.coded.follow(bias, lambda b: conv2d.pack_vector(b, walk.lanes, blocks)))
 
 
 def _pad_inputs(w: np.ndarray, channels: int) -> np.ndarray:
@@ -220,13 +229,16 @@ def _phases(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
     blocks = -(-o // v)
     win = Window((h, wd), (1, 1), (1, 1), (0, 0, 0, 0), (h, wd))
 
-    def emit(p: Pending) -> relax.Expr:
-        """Weights [O, C, KH, KW]."""
-        full = np.zeros((kh, kw, blocks * v, c), "float32")
-        full[:, :, :o] = p.weights.transpose(2, 3, 0, 1)
+    def pack(w: np.ndarray) -> np.ndarray:
+        full = np.zeros((kh, kw, blocks * v, c), w.dtype)
+        full[:, :, :o] = w.transpose(2, 3, 0, 1)
         full = full.reshape(kh * kw * blocks * v, c, 1, 1)
         full = _pad_inputs(full, shape_of(source.expr)[1] * v)
-        packed_w = conv2d.pack_conv_weights(full, v, kh * kw * blocks, v)
+        return conv2d.pack_conv_weights(full, v, kh * kw * blocks, v)
+
+    def emit(p: Pending) -> relax.Expr:
+        """Weights [O, C, KH, KW]."""
+        packed_w = walk.coded.follow(p.weights, pack)
         b = constant(np.tile(conv2d.pack_vector(p.bias, v, blocks), (kh * kw, 1)))
         phases = walk.emit(
             lambda x, w, b: conv2d.f32_conv2d(x, w, b, win), source.expr, constant(packed_w), b,
@@ -235,7 +247,8 @@ def _phases(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
         shuffle = lambda t: packing.pixel_shuffle(t, (h, wd), (kh, kw), blocks)  # noqa: E731
         return walk.emit(shuffle, phases, hint="pixel_shuffle", pattern=INJECTIVE)
 
-    pending = Pending(w.transpose(1, 0, 2, 3).astype("float32"), np.zeros(o, "float32"), emit, (walk.name,))
+    oihw = walk.coded.follow(w, lambda a: a.transpose(1, 0, 2, 3))
+    pending = Pending(oihw.astype("float32"), np.zeros(o, "float32"), emit, (walk.name,))
     return Value(out, image=out[1:], pending=pending, name=walk.name)
 
 
@@ -267,6 +280,8 @@ def fold_constant(walk: Walk, op: str, call: tvm.ir.Call) -> Value | None:
     vector = per_channel(const, v.shape, len(v.shape) - 1 if v.pending.last else 1)
     if vector is None:
         return None
+    if vector.size == const.size:
+        vector = walk.coded.follow(const, lambda a: a.reshape(-1))
     pending = {
         "relax.add": lambda p: p.shifted(vector),
         "relax.subtract": lambda p: p.shifted(-vector),
@@ -284,7 +299,8 @@ def matmul_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
     out = shape_of(call)
     if w.const is not None and x.const is None and prod(w.shape[:-2]) == 1:
         stored = w.stored and w.stored.rearranged(lambda a: a.reshape(w.shape[-2:])) if len(w.shape) > 2 else w.stored
-        return _weights_matmul(walk, x, w.const.reshape(w.shape[-2:]), out, stored)
+        matrix = walk.coded.follow(w.const, lambda a: a.reshape(w.shape[-2:]))
+        return _weights_matmul(walk, x, matrix, out, stored)
     batch = prod(x.shape[:-2])
     if x.shape[:-2] != w.shape[:-2] and batch * prod(w.shape[:-2]) != 1:
         return None
@@ -302,7 +318,7 @@ def _weights_matmul(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...], s
 
     def emit(p: Pending) -> relax.Expr:
         packed_w = packed_weights(walk, p, lambda m: matmul.pack_matmul_weights(m, v), -(-n // v))
-        b = constant(conv2d.pack_vector(p.bias, v, -(-n // v)))
+        b = _packed_bias(walk, p.bias, -(-n // v))
         if rows == 1:
             y = walk.emit(lambda x, w, b: matmul.f32_gemv(x, w, b, n), a, packed_w, b, hint="gemv", pattern=OUT_FUSABLE)
         else:

@@ -122,20 +122,22 @@ class _Layer:
         rank = x.ndim if isinstance(x, np.ndarray) else len(shape_of(x))
         widths = [(0, count if i == axis else 0) for i in range(rank)]
         if isinstance(x, np.ndarray):
-            return np.pad(x, widths)
+            return self.walk.coded.follow(x, lambda a: np.pad(a, widths))
         return self.walk.builder.emit(relax.op.nn.pad(x, [side for pair in widths for side in pair])) if count else x
 
     def _reshaped(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-        return x.reshape(shape) if isinstance(x, np.ndarray) else self.walk.builder.emit(relax.op.reshape(x, shape))
+        if isinstance(x, np.ndarray):
+            return self.walk.coded.follow(x, lambda a: a.reshape(shape))
+        return self.walk.builder.emit(relax.op.reshape(x, shape))
 
     def _transposed(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         if isinstance(x, np.ndarray):
-            return np.ascontiguousarray(x.transpose(axes))
+            return self.walk.coded.follow(x, lambda a: np.ascontiguousarray(a.transpose(axes)))
         return self.walk.builder.emit(relax.op.permute_dims(x, axes))
 
     def _cut(self, x: Tensor, axis: int, begin: int, end: int) -> Tensor:
         if isinstance(x, np.ndarray):
-            return x[(slice(None),) * axis + (slice(begin, end),)]
+            return self.walk.coded.follow(x, lambda a: a[(slice(None),) * axis + (slice(begin, end),)])
         return self.walk.builder.emit(relax.op.strided_slice(x, [axis], [begin], [end]))
 
     def _sum(self, a: Tensor, b: Tensor) -> Tensor:

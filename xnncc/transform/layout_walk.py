@@ -25,6 +25,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from ..ir.placement import CodedTable
 from ..kernels import packing
 from ..target import Machine
 
@@ -91,6 +92,7 @@ class Walk:
     exact: bool = False  # no algorithm whose rounding is larger than that of plain sums
     algorithms: Mapping[str, str] = field(default_factory=dict)  # convolution_key -> algorithm, of tuned records
     convolutions: dict[str, Chosen] = field(default_factory=dict)  # tensor -> how the convolution that makes it runs
+    coded: CodedTable = field(default_factory=CodedTable)  # weights that are stored as integers
     name: str = ""
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)  # variable name -> tensors it completes
     completes: tuple[str, ...] = ()  # tensors folded into what is being emitted, its own last

@@ -9,6 +9,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
+from ..ir.placement import CodedTable
 from ..target import Machine
 from .cancel_transposes import CancelTransposes
 from .choose_conv import Chosen
@@ -52,9 +53,10 @@ def lower_graph(
     target: tvm.target.Target,
     exact: bool = False,
     algorithms: Mapping[str, str] | None = None,
+    coded: CodedTable | None = None,
 ) -> LoweredGraph:
-    """Return ``mod`` as calls of fused kernels for ``machine``; ``exact`` and ``algorithms`` as in ``plan_layouts``."""
-    planned = plan_layouts(mod, machine, exact, algorithms)
+    """Return ``mod`` as calls of fused kernels for ``machine``; the rest as in ``plan_layouts``."""
+    planned = plan_layouts(mod, machine, exact, algorithms, coded)
     with target:
         legal = tvm.ir.transform.Sequential([make() for make in LEGALISE])(planned.mod)
         fused, names = fuse_kernels(legal)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import tvm
 from tvm import relax
 
+from ..ir.placement import CodedTable
 from ..kernels.elementwise import BINARY, UNARY
 from ..target import Machine
 from . import layout_elementwise as elementwise
@@ -58,15 +59,21 @@ class Planned:
 
 
 def plan_layouts(
-    mod: tvm.IRModule, machine: Machine, exact: bool = False, algorithms: Mapping[str, str] | None = None
+    mod: tvm.IRModule,
+    machine: Machine,
+    exact: bool = False,
+    algorithms: Mapping[str, str] | None = None,
+    coded: CodedTable | None = None,
 ) -> Planned:
     """Return ``mod`` with kernels on packed tensors for ``machine``; inputs and outputs stay as they are.
 
     ``exact`` forbids Winograd convolution, whose rounding is larger than that of plain sums (``kernels/winograd.py``).
-    ``algorithms``: of convolutions that a tuned record decides (``choose_conv.py``).
+    ``algorithms``: of convolutions that a tuned record decides (``choose_conv.py``). ``coded`` learns where the packing
+    puts coded weights.
     """
     main = mod["main"]
     walk = Walk(machine, relax.BlockBuilder(mod), exact=exact, algorithms=algorithms or {})
+    walk.coded = coded or walk.coded
     bindings = [b for block in main.body.blocks for b in block.bindings]
     tuples: dict[relax.Var, list[Value]] = {}
     for binding in bindings:

@@ -66,7 +66,7 @@ def packed_weights(walk: Walk, pending: Pending, pack: Callable[[np.ndarray], np
     stored = pending.stored
     scale = stored.channel_scale(-1 if pending.last else 0) if stored is not None else None
     if stored is None or scale is None or pending.weights.nbytes <= SMALLEST_BYTES:
-        return constant(pack(pending.weights))
+        return constant(walk.coded.follow(pending.weights, pack))
     args = [constant(pack(stored.array)), constant(conv2d.pack_vector(scale, walk.lanes, blocks))]
     return walk.emit(packing.dequantise, *args, hint="dequantise", pattern=OPAQUE, name="weights")
 

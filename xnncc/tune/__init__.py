@@ -6,15 +6,17 @@ tune(model, target) -> Outcome       records in a folder that ``xnncc build --re
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import TuneFailed
 from ..ir.variants import Shapes, variant_shapes
 from ..target import load_target
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from .search import Outcome, Progress
 
 __all__ = ["tune"]
@@ -30,6 +32,8 @@ def tune(
     output: str | Path | None = None,
     shapes: Shapes | None = None,
     weights: str | Path | None = None,
+    fixed: Mapping[str, np.ndarray] | None = None,
+    nms_rows: int | None = None,
     threads: int = 1,
     exact: bool = False,
     progress: Progress | None = None,
@@ -54,11 +58,11 @@ def tune(
 
     say = progress or (lambda text, done, total: None)
     chosen = load_target(target)
-    benches = [open_bench(device, chosen) for device in devices or [None]]
+    benches = [open_bench(device, chosen) for device in devices] or [open_bench(None, chosen)]
     folder = Path(output) if output is not None else Path("schedules") / chosen.name
     say("importing the model", 0, 0)
-    beside = Path(weights) if weights else None
-    imported = [load_model(Path(model), sizes, None, weights=beside) for sizes in variant_shapes(shapes or {})]
+    options: dict[str, Any] = {"weights": Path(weights) if weights else None, "fixed": fixed, "nms_rows": nms_rows}
+    imported = [load_model(Path(model), sizes, None, **options) for sizes in variant_shapes(shapes or {})]
     say("collecting kernels", 0, 0)
     tasks = collect_tasks([prepare(one.mod) for one in imported], chosen, exact)
     if not tasks.tasks:

@@ -71,7 +71,9 @@ class Workshop:
 
     def link(self, groups: Sequence[tuple[Task, Sequence[int]]]) -> tuple[Library, list[Group]]:
         """Return the library of compiled candidates; its operators are numbered through the groups in their order."""
-        calls, out, objects, arena, thread_scratch = [], [], {}, ALIGN, 0
+        calls: list[Call] = []
+        objects: dict[Path, None] = {}
+        out, arena, thread_scratch = [], ALIGN, 0
         for task, indices in groups:
             first = len(calls)
             for index in indices:
@@ -81,7 +83,7 @@ class Workshop:
                 call, end = _call(task, compiled)
                 calls.append(call)
                 arena, thread_scratch = max(arena, end), max(thread_scratch, compiled.lowered.thread_scratch_bytes)
-            *inputs, output, end = task.offsets
+            output = task.offsets[-2]
             out.append(Group(tuple(range(first, len(calls))), output // 4, output, 4 * task.sizes[-1]))
         return self._write(calls, list(objects), arena, thread_scratch), out
 

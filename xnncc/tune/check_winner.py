@@ -22,7 +22,7 @@ def tolerance(task: Task) -> float:
 
 
 def reference_output(task: Task) -> np.ndarray:
-    """Return what the unscheduled kernel computes on a measurement's numbers, float32, flat; compiled for this machine."""
+    """Return what the unscheduled kernel, compiled for this machine, makes of a measurement's numbers: float32 [n]."""
     func = task.func.with_attr("global_symbol", "main")
     target = tvm.target.Target({"kind": "llvm", "opt-level": 1})
     compiled = tvm.compile(tvm.IRModule({"main": func}), target=target)

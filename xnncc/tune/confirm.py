@@ -21,6 +21,8 @@ from .tasks import Choice, Task
 from .write_records import today
 
 MARGIN = 0.98  # a winner's share of the analytic time, at most: less is noise
+Side = tuple[Task, int, int]  # kernel, index of its candidate, calls
+
 ATTEMPTS = 3  # at a kernel whose winner does not win again
 
 
@@ -32,6 +34,7 @@ class Confirmer:
     measurer: Measurer
     records: dict[str, Record] = field(default_factory=dict)
     checked: set[tuple[str, int]] = field(default_factory=set)  # candidates that equal the reference
+    raced: set[tuple] = field(default_factory=set)  # algorithms with their kernels that need no other race
     wrong: list[str] = field(default_factory=list)
 
     def confirm(self) -> list[Record]:
@@ -93,40 +96,43 @@ class Confirmer:
 
     def _race_algorithms(self) -> list[Record]:
         """Race the convolutions whose best algorithm is not the analytic one, each by its best kernels."""
-        known = self.known
-        waiting = [c for c in known.tasks.choices.values() if self._is_waiting(c)]
-        pairs: dict[tuple[str, int], tuple[Task, int]] = {}
-        for choice in waiting:
-            for algorithm in (choice.algorithms[0], known.best_algorithm(choice)):
-                for key in choice.kernels[algorithm]:
-                    pairs[key, known.best(known.tasks.tasks[key])[0]] = (
-                        known.tasks.tasks[key],
-                        known.best(known.tasks.tasks[key])[0],
-                    )
+        waiting = [c for c in self.known.tasks.choices.values() if self._is_waiting(c)]
+        sides = [
+            (c, self._best_of(c, c.algorithms[0]), self._best_of(c, self.known.best_algorithm(c))) for c in waiting
+        ]
+        pairs = {(t.key, i): (t, i) for _, first, best in sides for t, i, _ in (*first, *best)}
         if not pairs:
             return []
         visits = self.measurer.race([(task, [index]) for task, index in pairs.values()])
         right = self._equal_reference(list(pairs.values()))
         new = []
-        for choice in waiting:
-            first, best = choice.algorithms[0], known.best_algorithm(choice)
-            names = {a: {k: (k, known.best(known.tasks.tasks[k])[0]) for k in choice.kernels[a]} for a in (first, best)}
-            if any(not visits.get(n) or n not in right for a in (first, best) for n in names[a].values()):
+        for choice, first, best in sides:
+            self.raced.add(_side_key(choice, best))
+            if any(not visits.get((t.key, i)) or (t.key, i) not in right for t, i, _ in (*first, *best)):
                 continue
-            us = {
-                a: sum(c * min(m.us for m in visits[names[a][k]]) for k, c in choice.kernels[a].items()) for a in names
-            }
-            if us[best] <= MARGIN * us[first]:
-                new.append(self._new(choice.key, best, us[best], us[first], {"threads": self.measurer.threads}))
+            before, us = (
+                sum(calls * min(m.us for m in visits[task.key, index]) for task, index, calls in side)
+                for side in (first, best)
+            )
+            if us <= MARGIN * before:
+                algorithm = self.known.best_algorithm(choice)
+                new.append(self._new(choice.key, algorithm, us, before, {"threads": self.measurer.threads}))
         self.records |= {record.kernel: record for record in new}
         return new
 
+    def _best_of(self, choice: Choice, algorithm: str) -> list[Side]:
+        """Return (kernel, index of its best candidate, calls) of a convolution by ``algorithm``."""
+        tasks = self.known.tasks.tasks
+        return [(tasks[k], self.known.best(tasks[k])[0], calls) for k, calls in choice.kernels[algorithm].items()]
+
     def _is_waiting(self, choice: Choice) -> bool:
+        """Return whether another algorithm seems better that was not raced with these kernels yet."""
         best, first = self.known.best_algorithm(choice), choice.algorithms[0]
         us, before = self.known.algorithm_us(choice, best), self.known.algorithm_us(choice, first)
         record = self.records.get(choice.key)
         is_new = record is None or record.choice != best
-        return bool(best != first and us and before and us <= MARGIN * before and is_new)
+        seems_better = bool(best != first and us and before and us <= MARGIN * before)
+        return seems_better and is_new and _side_key(choice, self._best_of(choice, best)) not in self.raced
 
     def _equal_reference(self, candidates: list[tuple[Task, int]]) -> set[tuple[str, int]]:
         """Return those candidates whose output on the device is what the unscheduled kernel computes here."""
@@ -148,9 +154,13 @@ class Confirmer:
 
 
 def _ratio(runs: list[Measurement], analytic: list[Measurement]) -> float | None:
-    """Return the winner's time over the analytic one; at least 1 unless it is also ahead in the median of most visits."""
+    """Return the winner's time over the analytic one; at least 1 unless it is ahead in the median of the visits too."""
     if not runs or len(runs) != len(analytic):
         return None
     ratio = min(m.us for m in runs) / min(m.us for m in analytic)
     medians = median(a.median_us / b.median_us for a, b in zip(runs, analytic, strict=True))
     return max(ratio, 1.0) if medians >= 1 else ratio
+
+
+def _side_key(choice: Choice, side: Sequence[Side]) -> tuple:
+    return (choice.key, *((task.key, index) for task, index, _ in side))

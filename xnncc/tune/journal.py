@@ -66,7 +66,7 @@ class Journal:
 
 
 def _readable(data: bytes) -> tuple[bytes, list[Entry]]:
-    """Return ``data`` up to its last whole line, and the entries in it; whole lines that are no entries are passed over."""
+    """Return ``data`` up to its last whole line, and the entries in it; lines that are no entries are passed over."""
     entries = []
     whole = data[: data.rfind(b"\n") + 1]
     for line in whole.splitlines():

@@ -1,8 +1,8 @@
 """What to measure next: the kernels with the largest share of the run time times the gain still to be expected.
 
-The first batch has the analytic choice and the next best guess of every kernel, by every algorithm. From then on a kernel's
-appeal halves with every ``HALVING`` candidates that were tried in vain, for the rules list their best guesses first; kernels
-of an algorithm that is far behind are left until last.
+The first batch has the analytic choice and the next best guess of every kernel, by every algorithm. From then on a
+kernel's appeal halves with every ``HALVING`` candidates that were tried in vain, for the rules list their best guesses
+first; kernels of an algorithm that is far behind are left until last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What there is to tune in a network: its distinct kernels with their rules' spaces, and its convolutions' algorithms."""
+"""What there is to tune in a network: its distinct kernels with their spaces, and its convolutions' algorithms."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def collect_tasks(mods: Sequence[tvm.IRModule], target: Target, is_exact: bool =
 
 
 def _collect(found: Tasks, mod: tvm.IRModule, target: Target, is_exact: bool) -> None:
-    """Add the tasks of one network. It is lowered once by the analytic algorithms and again by each other algorithm that
-    its convolutions have, so that every kernel has the tail and the shapes of its place."""
+    """Add the tasks of one network. It is lowered once by the analytic algorithms and again by each other algorithm
+    that its convolutions have, so that every kernel has the tail and the shapes of its place."""
     tvm_target = target.tvm_target()
     graph = lower_graph(mod, target.machine, tvm_target, is_exact)
     _add_graph(found, graph, target, calls=1)

@@ -76,6 +76,19 @@ def test_split(matches, operators):
     assert operators(matches("Split", X, outputs=1, num_outputs=1)) == []
 
 
+def test_parts_without_elements_are_left_out(load, operators):
+    nodes = [node("Split", ["x", "sizes"], ["a", "none", "b"], axis=1), node("Concat", ["none", "b"], ["c"], axis=1),
+             node("Concat", ["c", "a"], ["y"], axis=1)]  # fmt: skip
+    made = model(nodes, [info("x", random(2, 6))], [info("y")], {"sizes": np.array([2, 0, 4])})
+    assert operators(load(made, {"x": random(2, 6)})) == ["split", "concat"]
+
+
+def test_an_output_without_elements_is_refused(load):
+    made, feeds = one_node("Split", random(2, 6), ints(6, 0), outputs=2, axis=1)
+    with pytest.raises(UnsupportedModel, match=r"output 'y1' is \[2, 0\] and has no elements"):
+        load(made, feeds)
+
+
 def test_split_refuses_sizes_that_do_not_fit(refuses):
     assert "sizes [1, 4] do not cut dimension 0 of [6, 2] into 2 parts" in refuses(
         "Split", random(6, 2), ints(1, 4), outputs=2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from real_files import FLOAT, MODELS, SPOTTERS, feed, image, logit, sampled, stream
+from real_files import FLOAT, MODELS, SPOTTERS, feed, logit, sampled, stream
 
 from xnncc.frontends import load_model
 from xnncc.frontends.evaluate import evaluate
@@ -61,16 +61,3 @@ def test_built_spotter_follows_a_stream(name: str, tmp_path: Path) -> None:
         found = [network({AUDIO: features})["StatefulPartitionedCall:0"].item() for features in stream()]
         assert found == EXPECTED[name][:, 0].tolist()
         network.reset()
-
-
-def test_basic_pitch_is_the_same_network_from_tflite_and_onnx() -> None:
-    """Notes, onsets and contours; the outputs have the same shapes, told apart by their names."""
-    lite = load_model(_file(FLOAT["basic-pitch"]), check=False)
-    onnx = load_model(
-        _file("basic-pitch/icassp_2022/nmp.onnx"), {"serving_default_input_2:0": (1, 43844, 1)}, check=False
-    )
-    sound = [image((1, 43844, 1))]
-    ours = {info.name: y for info, y in zip(lite.outputs, evaluate(lite.mod, sound)[0], strict=True)}
-    theirs = {info.name: y for info, y in zip(onnx.outputs, evaluate(onnx.mod, sound)[0], strict=True)}
-    assert set(ours) == set(theirs)
-    assert all(np.abs(ours[name] - theirs[name]).max() <= 1e-4 for name in ours)

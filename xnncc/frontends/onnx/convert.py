@@ -74,6 +74,9 @@ class GraphConverter:
             if isinstance(value, list) or value is None:
                 why = f"output '{name}' is a sequence or an optional, not a tensor"
                 raise UnsupportedModel(f"{self._path}", why, "Only tensors can be outputs.")
+            if isinstance(value, np.ndarray) and value.size == 0:
+                why = f"output '{name}' is {list(value.shape)} and has no elements"
+                raise UnsupportedModel(f"{self._path}", why, "Leave the output out.")
         exprs = [self._build.constant(v) if isinstance(v, np.ndarray) else v for v in outputs]
         infos = tuple(TensorInfo(n, shape_of(e), dtype_of(e)) for n, e in zip(names, exprs, strict=True))
         return self._build.finish(exprs), infos

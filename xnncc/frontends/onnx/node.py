@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -62,6 +63,12 @@ class Node(Emitter):
         self._attributes = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
         _check_attribute_types(proto, opset)
         self._read: set[str] = set()
+
+    def on(self, values: list[Value | None], opset: int | None = None) -> Node:
+        """Return the same operator on other inputs, by the rules of another opset if one is given."""
+        other = copy(self)
+        other.values, other.opset = values, opset or self.opset
+        return other
 
     # Attributes
 

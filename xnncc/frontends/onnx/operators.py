@@ -8,6 +8,7 @@ from . import (
     ops_deform,
     ops_detect,
     ops_elementwise,
+    ops_fused,
     ops_index,
     ops_integer,
     ops_layout,
@@ -16,6 +17,7 @@ from . import (
     ops_order,
     ops_pool,
     ops_quantise,
+    ops_quantised,
     ops_recurrent,
     ops_reduce,
     ops_resize,
@@ -23,13 +25,14 @@ from . import (
     ops_scatter,
     ops_sequence,
     ops_signal,
+    ops_transformer,
 )
 from .registry import CONVERTERS
 
 FAMILIES = (
-    ops_activation, ops_conv, ops_deform, ops_detect, ops_elementwise, ops_index, ops_integer, ops_layout, ops_matmul,
-    ops_normalise, ops_order, ops_pool, ops_quantise, ops_recurrent, ops_reduce, ops_resize, ops_sample, ops_scatter,
-    ops_sequence, ops_signal,
+    ops_activation, ops_conv, ops_deform, ops_detect, ops_elementwise, ops_fused, ops_index, ops_integer, ops_layout,
+    ops_matmul, ops_normalise, ops_order, ops_pool, ops_quantise, ops_quantised, ops_recurrent, ops_reduce, ops_resize,
+    ops_sample, ops_scatter, ops_sequence, ops_signal, ops_transformer,
 )  # fmt: skip
 OTHER_DOMAINS = ("com.microsoft",)
 

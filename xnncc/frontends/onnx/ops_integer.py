@@ -6,8 +6,6 @@ standard's operators have it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from tvm import relax
 from tvm.relax import Expr
@@ -63,7 +61,7 @@ def saturated(n: Node, steps: Expr, zero: int) -> Expr:
     return R.astype(R.clip(steps, float(limits.min), float(limits.max)), dtype)
 
 
-def _scale(n: Node, index: int) -> Expr:
+def scale_of(n: Node, index: int) -> Expr:
     """Return a scalar scale as float32."""
     scale = n.reshaped(n.expr(index), [])
     return scale if n.dtype(index) == "float32" else R.astype(scale, "float32")
@@ -98,7 +96,7 @@ def qlinear_conv(n: Node) -> Expr:
     if n.has(8):
         y = n.emit(R.add(y, n.reshaped(n.expr(8), _column(n.shape(8)[0], 1, rank))))
     w_scale = _along(n, 4, 1, rank)
-    factor = R.divide(R.multiply(_scale(n, 1), w_scale), _scale(n, 6))
+    factor = R.divide(R.multiply(scale_of(n, 1), w_scale), scale_of(n, 6))
     return requantised(n, y, factor, 7)
 
 
@@ -116,43 +114,5 @@ def qlinear_matmul(n: Node) -> Expr:
     y = n.emit(R.matmul(a, b, out_dtype="int32"))
     rank = len(shape_of(y))
     a_scale, b_scale = _along(n, 1, -2, rank), _along(n, 4, -1, rank)
-    factor = R.divide(R.multiply(R.astype(a_scale, "float32"), R.astype(b_scale, "float32")), _scale(n, 6))
+    factor = R.divide(R.multiply(R.astype(a_scale, "float32"), R.astype(b_scale, "float32")), scale_of(n, 6))
     return requantised(n, y, factor, 7)
-
-
-def _real(n: Node, first: int) -> Expr:
-    """Return the float32 that input ``first`` stands for; its scale and zero point follow it."""
-    x = R.astype(n.expr(first), "int32")
-    if n.has(first + 2):
-        x = R.subtract(x, R.astype(n.reshaped(n.expr(first + 2), []), "int32"))
-    return R.multiply(R.astype(x, "float32"), _scale(n, first + 1))
-
-
-def _quantised(n: Node, y: Expr, scale: int) -> Expr:
-    """Return float32 ``y`` in steps of scale ``scale``; the zero point follows it."""
-    return saturated(n, R.round(R.divide(y, _scale(n, scale))), scale + 1)
-
-
-def _qlinear_binary(function: Callable[[Expr, Expr], Expr]) -> Callable[[Node], Expr]:
-    return lambda n: _quantised(n, function(_real(n, 0), _real(n, 3)), 6)
-
-
-converter("com.microsoft.QLinearAdd")(_qlinear_binary(R.add))
-converter("com.microsoft.QLinearMul")(_qlinear_binary(R.multiply))
-
-
-@converter("com.microsoft.QLinearSigmoid")
-def qlinear_sigmoid(n: Node) -> Expr:
-    return _quantised(n, R.sigmoid(_real(n, 0)), 3)
-
-
-@converter("com.microsoft.QLinearLeakyRelu")
-def qlinear_leaky_relu(n: Node) -> Expr:
-    return _quantised(n, R.nn.leakyrelu(_real(n, 0), float(n.attr("alpha", 0.01))), 3)
-
-
-@converter("com.microsoft.QLinearGlobalAveragePool")
-def qlinear_global_average_pool(n: Node) -> Expr:
-    if n.attr("channels_last", 0):
-        raise Refused("channels_last is not supported", "Export with NCHW.")
-    return _quantised(n, R.mean(_real(n, 0), list(range(2, n.rank())), keepdims=True), 3)

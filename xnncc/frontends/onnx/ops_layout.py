@@ -84,7 +84,8 @@ def concat(n: Node) -> Expr:
 
 
 @converter("Split")
-def split(n: Node) -> list[Expr]:
+def split(n: Node) -> list[Expr | np.ndarray]:
+    """Parts without elements are constants."""
     shape, count = n.shape(), len(n.proto.output)
     axis = n.axis(int(n.attr("axis", 0)))
     given = n.ints(1, "sizes") if n.has(1) else n.attr("split")
@@ -93,12 +94,15 @@ def split(n: Node) -> list[Expr]:
     sizes = given or [min(each, shape[axis] - each * i) for i in range(parts)]
     if sum(sizes) != shape[axis] or len(sizes) != count or min(sizes) < 0:
         raise Refused(f"sizes {sizes} do not cut dimension {axis} of {list(shape)} into {count} parts")
-    if 0 in sizes:
-        raise Refused(f"sizes {sizes}: a part has no elements")
-    if count == 1:
-        return [n.expr(0)]
-    parts_of = n.emit(R.split(n.expr(0), [int(end) for end in np.cumsum(sizes)[:-1]], axis))
-    return [TupleGetItem(parts_of, i) for i in range(count)]
+    filled = [size for size in sizes if size]
+    if len(filled) == 1:
+        found: list[Expr] = [n.expr(0)]
+    else:
+        cut = n.emit(R.split(n.expr(0), [int(end) for end in np.cumsum(filled)[:-1]], axis))
+        found = [TupleGetItem(cut, i) for i in range(len(filled))]
+    empty = np.zeros([0 if i == axis else dim for i, dim in enumerate(shape)], n.dtype())
+    rest = iter(found)
+    return [next(rest) if size else empty for size in sizes]
 
 
 @converter("Slice")

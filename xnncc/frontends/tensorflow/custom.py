@@ -42,9 +42,7 @@ def _meaning(operation: Operation, *inputs: Any) -> Any:
     return run_reference(call, arrays)
 
 
-def _call(
-    operation: Operation, shapes: Sequence[Any], dtypes: Sequence[str], constants: Sequence[Any]
-) -> CustomCall:
+def _call(operation: Operation, shapes: Sequence[Any], dtypes: Sequence[str], constants: Sequence[Any]) -> CustomCall:
     attributes = dict(operation.attributes)
     shapes = tuple(map(tuple, shapes))
     return CustomCall(operation.kind, operation.name, attributes, shapes, tuple(dtypes), tuple(constants))

@@ -3,9 +3,10 @@
     encode([CodedTensor, ...]) -> bytes        the smallest of all coders, streams shared or apart
     decode(bytes) -> [CodedTensor, ...]        hostile until checked
 
-docs/package.md section 6.2 has the bytes; the C runtime decodes the same at open.
+docs/package.md sections 6.3 to 6.6 have the bytes; the C runtime decodes the same at open.
 """
 
+from xnncc.pack.coding.blob import CodedBlob, decode_blob, encode_blob
 from xnncc.pack.coding.code import Encoded, decode, encode, encode_with_sizes
 
-__all__ = ["Encoded", "decode", "encode", "encode_with_sizes"]
+__all__ = ["CodedBlob", "Encoded", "decode", "decode_blob", "encode", "encode_blob", "encode_with_sizes"]

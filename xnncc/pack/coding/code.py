@@ -16,8 +16,8 @@ from xnncc.pack.coding import layout
 from xnncc.pack.coding.coders import CODERS, decode_stream, encode_stream
 from xnncc.pack.coding.layout import Record, Stream, record_of, tensor_of
 
-LARGE = (1 << 62, 1 << 16, 1 << 13)  # weights from which a tensor has a stream of its own
-PARALLEL = 1 << 16  # the same where streams must be decoded in parallel
+LARGE = (1 << 62, 1 << 16, 1 << 13)  # weights from which a tensor has a stream of its own; the smallest result wins
+PARALLEL = LARGE[1:]  # the same where streams are decoded in parallel
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def encode_with_sizes(
     """Return what ``encode`` does, and what of it belongs to which tensor."""
     tried: dict[tuple[int, ...], tuple[Stream, list[int]]] = {}
     best: Encoded | None = None
-    groupings = {_groups(tensors, large): None for large in ((PARALLEL,) if parallel else LARGE)}
+    groupings = {_groups(tensors, large): None for large in (PARALLEL if parallel else LARGE)}
     for groups in groupings:
         for group in groups:
             if group not in tried:

@@ -15,8 +15,8 @@ from xnncc.pack.coding.range_coder import decode_range, encode_range
 from xnncc.pack.coding.runs import MOST_SYMBOLS, Alphabet
 
 CODERS = ("huffman", "adaptive", "range")  # by number in layout.py
-# The adaptive code wins by under one percent, and only where a table costs as much: larger streams are not tried, unless
-# it is the only coder asked for. In Python it takes 20 microseconds a symbol.
+# The adaptive code wins by under one percent, and only where a table costs as much: larger streams are not tried,
+# unless it is the only coder asked for. It takes 20 microseconds a symbol.
 ADAPTIVE_MOST = 1 << 16
 MOST_PER_BYTE = 12000  # weights: what a byte can stand for at the greatest probability that any coder has
 

@@ -1,4 +1,4 @@
-"""The bytes of coded tensors, as docs/package.md section 6.2 has them: what a container holds beside the streams.
+"""The bytes of coded tensors, as docs/package.md section 6.4 has them: what a container holds beside the streams.
 
 A group is a stream and the tensors in it. Numbers of variable length have seven bits a byte, lowest first, the top bit
 of a byte says that another follows.
@@ -6,8 +6,10 @@ of a byte says that another follows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
+from typing import NoReturn
 from zlib import crc32
 
 import numpy as np
@@ -17,7 +19,7 @@ from xnncc.ir.coded import LARGEST, CodedTensor
 
 VERSION = 1
 HUFFMAN, ADAPTIVE, RANGE = 0, 1, 2  # coders
-MAX_TENSORS, MAX_RANK, MAX_WEIGHTS = 1 << 20, 8, 1 << 31
+MAX_TENSORS, MAX_RANK, MAX_WEIGHTS = 1 << 20, 8, (1 << 31) - 1
 ONE_STEP, STEPS, CODEBOOK = 0, 1, 2  # what integers stand for
 _HALF = 4  # the table is float16
 _FLAG_BITS = 3  # kind and _HALF; the rank is above
@@ -91,20 +93,21 @@ def write(records: list[Record], streams: list[Stream]) -> bytes:
     """Return the bytes of ``records`` and ``streams``."""
     out = bytearray([VERSION])
     for number in (len(records), len(streams)):
-        _put(out, number)
+        put_number(out, number)
     for stream in streams:
         out += bytes([stream.coder, stream.first, stream.second])
-        _put(out, len(stream.data))
+        put_number(out, len(stream.data))
     for record in records:
         if len(streams) > 1:
-            _put(out, record.stream)
+            put_number(out, record.stream)
         _put_record(out, record)
     for stream in streams:
         out += stream.data
     return bytes(out) + crc32(out).to_bytes(4, "little")
 
 
-def _put(out: bytearray, number: int) -> None:
+def put_number(out: bytearray, number: int) -> None:
+    """Append ``number`` in seven bits a byte."""
     while number >= 128:
         out.append(number & 127 | 128)
         number >>= 7
@@ -116,12 +119,12 @@ def _put_record(out: bytearray, record: Record) -> None:
     is_half = np.array_equal(half.astype(np.float32).view(np.uint32), record.table.view(np.uint32))
     out.append(record.kind | (_HALF if is_half else 0) | len(record.shape) << _FLAG_BITS)
     for dim in record.shape:
-        _put(out, dim)
+        put_number(out, dim)
     if record.kind == STEPS:
         out.append(record.axis)
     if record.kind == CODEBOOK:
-        _put(out, len(record.table))
-        _put(out, record.centre)
+        put_number(out, len(record.table))
+        put_number(out, record.centre)
     out += (half if is_half else record.table).astype("<f2" if is_half else "<f4").tobytes()
 
 
@@ -162,18 +165,26 @@ class _Reader:
         return self.bytes(1)[0]
 
     def number(self, most: int) -> int:
-        value, shift = 0, 0
-        while True:
-            byte = self.byte()
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
-            if shift > 35:
-                _refuse("a number does not end")
-        if value > most:
-            _refuse(f"the number {value} is beyond {most}")
-        return value
+        return take_number(self.byte, most)
+
+
+def take_number(byte: Callable[[], int], most: int) -> int:
+    """Return the next number in seven bits a byte, at most ``most``.
+
+    Raises: BadPackage.
+    """
+    value, shift = 0, 0
+    while True:
+        part = byte()
+        value |= (part & 127) << shift
+        shift += 7
+        if part < 128:
+            break
+        if shift >= 42:
+            _refuse("a number does not end")
+    if value > most:
+        _refuse(f"the number {value} is beyond {most}")
+    return value
 
 
 def _record(reader: _Reader, streams: int) -> Record:
@@ -200,5 +211,5 @@ def _record(reader: _Reader, streams: int) -> Record:
     return Record(shape, kind, table, axis, centre, stream)
 
 
-def _refuse(why: str) -> None:
+def _refuse(why: str) -> NoReturn:
     raise BadPackage("the coded weights cannot be read", why, "Copy the file again, or make it again")

@@ -25,7 +25,10 @@ _HERE = Path(__file__).resolve().parent
 _RUNTIME = _HERE.parents[1] / "runtime"
 _SOURCES = (
     _HERE / "encode_native.c",
-    *(_RUNTIME / "src" / f"{name}.c" for name in ("decode_stream", "decode_range", "decode_huffman", "decode_adaptive", "decode_runs")),
+    *(
+        _RUNTIME / "src" / f"{name}.c"
+        for name in ("decode_stream", "decode_range", "decode_huffman", "decode_adaptive", "decode_runs")
+    ),
 )
 _FLAGS = ("-std=c99", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", f"-I{_RUNTIME / 'src'}")
 _COMPILERS = ("cc", "gcc", "clang")
@@ -74,7 +77,6 @@ def _sizes(shapes: Shapes) -> list[np.ndarray]:
 
 def _pointer(array: np.ndarray) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
-
 
 
 @cache

@@ -36,7 +36,9 @@ COUNTERS = PARENT_MAGNITUDE + 2 * UNARY
 
 # Adaptation after n observations: the new one weighs 2^-rate. 1/2, 1/4, ... like the mean of all, then constant.
 SEEN_MOST = 255
-SLOW = [next(rate for rate, until in enumerate((1, 3, 6, 12, 24, 48, 96, 192, 256), 1) if n < until) for n in range(256)]
+SLOW = [
+    next(rate for rate, until in enumerate((1, 3, 6, 12, 24, 48, 96, 192, 256), 1) if n < until) for n in range(256)
+]
 FAST = [min(rate, 6) for rate in SLOW]
 
 

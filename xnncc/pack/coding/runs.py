@@ -1,8 +1,8 @@
 """Symbols of the Huffman coders: a run of zeros and the value after it, as JPEG has them.
 
 With runs up to R and values up to M there are R * (2 M + 1) + 1 symbols: run * (2 M + 1) + v, where v counts 1, -1, 2,
--2, ..., M, -M and last "larger, spelled out"; the last symbol is R zeros without a value. The values of a stream's tensors
-stand one after the other; zeros after the last value are written as R at a time, and what is too many is cut off.
+-2, ..., M, -M and last "larger, spelled out"; the last symbol is R zeros without a value. The values of a stream's
+tensors stand one after the other; zeros after the last value are written R at a time, and what is too many is cut off.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ static uint64_t take_number(reader *r, uint64_t most) {
 /* 0, -1, 1, -2, ... as 0, 1, 2, 3, ... */
 static int64_t take_signed(reader *r) {
     uint64_t value = take_number(r, UINT32_MAX);
-    return (value & 1) ? -(int64_t)(value >> 1) - 1 : (int64_t)(value >> 1);
+    return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
 }
 
 /* Section 6.4: a tensor's record. */
@@ -114,7 +114,7 @@ static int read_record(reader *r, xnnrt_coded_tensor *tensor) {
         tensor->centre = (int32_t)take_number(r, (uint64_t)1 << 24);
     }
     tensor->table = take(r, (size_t)tensor->count * (tensor->flags & HALF ? 2 : 4));
-    return !r->is_bad;
+    return !r->is_bad && weights / MOST_PER_BYTE <= (uint64_t)(r->end - r->at) + 16;
 }
 
 /* Section 6.3: the next dim of a map. */
@@ -192,15 +192,9 @@ static xnnrt_status read_tensors(xnnrt_decoding *decoding, reader *r) {
     }
     XNNRT_REQUIRE(stream == streams - 1, XNNRT_MALFORMED);
     for (uint32_t i = 0; i < streams; i++) {
-        xnnrt_coded_stream *s = &decoding->stream[i];
-        uint64_t weights = 0;
-        for (uint32_t k = 0; k < s->tensors; k++) {
-            weights += (uint64_t)decoding->tensor[s->first + k].rows * decoding->tensor[s->first + k].columns;
-        }
-        s->bytes = take(r, s->size);
-        XNNRT_REQUIRE(!r->is_bad && weights / MOST_PER_BYTE <= s->size + 16, XNNRT_MALFORMED);
+        decoding->stream[i].bytes = take(r, decoding->stream[i].size);
     }
-    return r->at == r->end ? XNNRT_OK : XNNRT_MALFORMED;
+    return !r->is_bad && r->at == r->end ? XNNRT_OK : XNNRT_MALFORMED;
 }
 
 /* Section 6.3: pieces of the blob, one after the other. The bytes of those that are not coded follow the last. */
@@ -288,18 +282,14 @@ static int scatter(const xnnrt_coded_tensor *tensor, const float *table, const i
             }
             out[place[c]] = table[index];
         }
-    } else if (tensor->inner == 0) {
-        float step = table[tensor->count == 1 ? 0 : row];
-        for (uint32_t c = 0; c < tensor->columns; c++) {
-            out[place[c]] = (float)line[c] * step;
-        }
-    } else {
-        for (uint32_t c = 0, which = 0, left = tensor->inner; c < tensor->columns; c++) {
-            out[place[c]] = (float)line[c] * table[which];
-            if (--left == 0) {
-                left = tensor->inner;
-                which = which + 1 == tensor->count ? 0 : which + 1;
-            }
+        return 1;
+    }
+    uint32_t which = tensor->inner == 0 && tensor->count > 1 ? row : 0, left = tensor->inner;
+    for (uint32_t c = 0; c < tensor->columns; c++) {
+        out[place[c]] = (float)line[c] * table[which];
+        if (--left == 0) { /* never when `inner` is 0: there are fewer columns */
+            left = tensor->inner;
+            which = which + 1 == tensor->count ? 0 : which + 1;
         }
     }
     return 1;
@@ -360,12 +350,13 @@ static int decode_stream(int task, TVMParallelGroupEnv *env, void *data) {
     return good ? 0 : -1;
 }
 
-xnnrt_status xnnrt_decoding_run(xnnrt_decoding *decoding, uint8_t *blob, const xnnrt_pool *pool) {
+/* Zeros where coded tensors go, and what is not coded. */
+static void fill_blob(const xnnrt_decoding *decoding, uint8_t *blob) {
     const uint8_t *raw = decoding->raw;
-    reader r = {decoding->pieces, raw, 0};
-    while (r.at != raw) {
-        size_t bytes = (size_t)take_number(&r, UINT64_MAX);
-        uint64_t of = take_number(&r, UINT64_MAX);
+    reader r = {decoding->pieces, decoding->raw, 0};
+    while (r.at != r.end) {
+        size_t bytes = (size_t)take_number(&r, SIZE_MAX);
+        uint32_t of = (uint32_t)take_number(&r, UINT32_MAX);
         if (of == 0) {
             memcpy(blob, raw, bytes);
             raw += bytes;
@@ -374,7 +365,17 @@ xnnrt_status xnnrt_decoding_run(xnnrt_decoding *decoding, uint8_t *blob, const x
             r.at = decoding->tensor[of - 1].map_end;
         }
         blob += bytes;
-        r.end = r.at + (r.end - r.at);
     }
-    return XNNRT_OK;
+}
+
+xnnrt_status xnnrt_decoding_run(const xnnrt_decoding *decoding, uint8_t *blob, const xnnrt_pool *pool) {
+    if (decoding->scratch_bytes > SIZE_MAX / XNNRT_MAX_THREADS) {
+        return XNNRT_NO_MEMORY;
+    }
+    job work = {decoding, blob, xnnrt_allocate(decoding->scratch_bytes * (size_t)pool->threads), pool};
+    XNNRT_REQUIRE(work.scratch != NULL, XNNRT_NO_MEMORY);
+    fill_blob(decoding, blob);
+    int result = __TVMBackendParallelLaunch(decode_stream, &work, (int)decoding->streams);
+    xnnrt_release(work.scratch);
+    return result == 0 ? XNNRT_OK : XNNRT_MALFORMED;
 }

@@ -27,6 +27,6 @@ XNNRT_HIDDEN void xnnrt_decoding_end(xnnrt_decoding *decoding);
 
 /* Decode into blob[blob_bytes], 64-byte aligned, on the threads of `pool`, of which the caller is number 0 now. Returns
  * XNNRT_OK, XNNRT_MALFORMED, XNNRT_NO_MEMORY. */
-XNNRT_HIDDEN xnnrt_status xnnrt_decoding_run(xnnrt_decoding *decoding, uint8_t *blob, const xnnrt_pool *pool);
+XNNRT_HIDDEN xnnrt_status xnnrt_decoding_run(const xnnrt_decoding *decoding, uint8_t *blob, const xnnrt_pool *pool);
 
 #endif

@@ -1,4 +1,4 @@
-/* decode_adaptive.h: one-pass adaptive Huffman code of runs and values. Section 6.4 of docs/package.md. */
+/* decode_adaptive.h: one-pass adaptive Huffman code of runs and values. Section 6.6 of docs/package.md. */
 #ifndef XNNRT_DECODE_ADAPTIVE_H
 #define XNNRT_DECODE_ADAPTIVE_H
 

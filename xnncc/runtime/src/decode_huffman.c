@@ -3,19 +3,14 @@
 
 #include <string.h>
 
-enum { LENGTH_BITS = 4 };
+enum { LENGTH_BITS = 4, LONGEST_ZEROS = 16 };
 
-/* Lengths of 4 bits; a 0 is followed by how many more there are: the number's length in ones and a zero, then its bits
- * below the highest, of the number plus one. */
+/* Lengths of 4 bits; a 0 is followed by how many more there are, plus one. */
 static int read_lengths(xnnrt_bits *bits, uint8_t *lengths, uint32_t symbols) {
     for (uint32_t i = 0; i < symbols;) {
         lengths[i] = (uint8_t)xnnrt_bits_take(bits, LENGTH_BITS);
         if (lengths[i++] == 0) {
-            int length = 0;
-            while (length < 16 && xnnrt_bits_take(bits, 1)) {
-                length++;
-            }
-            uint32_t more = ((uint32_t)1 << length | xnnrt_bits_take(bits, length)) - 1;
+            uint32_t more = xnnrt_bits_take_number(bits, LONGEST_ZEROS) - 1;
             if (more > symbols - i) {
                 return 0;
             }

@@ -1,4 +1,4 @@
-/* decode_huffman.h: canonical Huffman codes of runs and values, for decoding speed. Section 6.4 of docs/package.md. */
+/* decode_huffman.h: canonical Huffman codes of runs and values, for decoding speed. Section 6.6 of docs/package.md. */
 #ifndef XNNRT_DECODE_HUFFMAN_H
 #define XNNRT_DECODE_HUFFMAN_H
 

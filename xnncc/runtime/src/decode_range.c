@@ -31,7 +31,7 @@ void xnnrt_range_model_init(xnnrt_range_model *model) {
     }
 }
 
-/* The last bytes, then zeros. */
+/* The next four bytes, the first one highest; zeros beyond the end. */
 static COLD uint32_t last_word(xnnrt_range_bits *bits) {
     uint32_t word = 0;
     for (int i = 0; i < 4; i++) {
@@ -56,8 +56,8 @@ void xnnrt_range_start(xnnrt_range *range, const uint8_t *bytes, size_t size, in
     xnnrt_range_model_init(&range->model);
     range->mask = is_plain ? 0 : ~(uint32_t)0;
     range->bits = (xnnrt_range_bits){UINT64_MAX, 0, bytes, bytes + size, 0};
-    range->bits.value = (uint64_t)next_word(&range->bits) << 32;
-    range->bits.value |= next_word(&range->bits);
+    range->bits.value = (uint64_t)last_word(&range->bits) << 32;
+    range->bits.value |= last_word(&range->bits);
 }
 
 static inline HOT void renormalise(xnnrt_range_bits *bits) {
@@ -109,21 +109,22 @@ static inline HOT uint32_t decode(xnnrt_range_bits *bits, const xnnrt_counter *c
     return 1;
 }
 
-static void inherit(xnnrt_counter *counter, const xnnrt_counter *parent) {
-    uint32_t p = probability(parent);
-    counter->slow = p << 6;
-    counter->fast = (uint16_t)p;
-    counter->seen = parent->seen < RANGE_INHERITED ? parent->seen : RANGE_INHERITED;
-}
-
-/* The same of a counter that still learns, and the parent with it. */
-static COLD uint32_t decode_learning(xnnrt_range_bits *bits, xnnrt_counter *counter, xnnrt_counter *parent,
-                                const uint8_t *rates) {
-    if (counter->seen == 0 && parent->seen != 0) {
-        inherit(counter, parent);
-    }
+/* The same of a counter that still learns. */
+static COLD uint32_t decode_new(xnnrt_range_bits *bits, xnnrt_counter *counter, const uint8_t *rates) {
     uint32_t bit = decode(bits, counter);
     observe(counter, bit, rates);
+    return bit;
+}
+
+/* The same of one with a parent: it begins where that stands, and that learns with it. */
+static COLD uint32_t decode_learning(xnnrt_range_bits *bits, xnnrt_counter *counter, xnnrt_counter *parent,
+                                     const uint8_t *rates) {
+    if (counter->seen == 0 && parent->seen != 0) {
+        uint32_t p = probability(parent);
+        *counter = (xnnrt_counter){p << 6, (uint16_t)p, parent->seen};
+        counter->seen = parent->seen < RANGE_INHERITED ? parent->seen : RANGE_INHERITED;
+    }
+    uint32_t bit = decode_new(bits, counter, rates);
     observe(parent, bit, rates);
     return bit;
 }
@@ -138,21 +139,22 @@ static inline HOT uint32_t decode_child(xnnrt_range_bits *bits, xnnrt_counter *c
     return bit;
 }
 
+/* The same where a call costs little beside what it does: seldom, or in a loop that ends when it likes. */
+static COLD uint32_t decode_seldom(xnnrt_range_bits *bits, xnnrt_counter *counter, xnnrt_counter *parent,
+                                   const uint8_t *rates) {
+    return decode_child(bits, counter, parent, rates);
+}
+
 /* A magnitude above RANGE_UNARY, less that. */
 static COLD uint32_t decode_rest(xnnrt_range_bits *bits, xnnrt_range_model *model) {
     int length = 0;
-    uint32_t bit = 1;
-    while (length < RANGE_LONGEST && bit) {
-        bit = decode(bits, &model->length[length]);
-        observe(&model->length[length], bit, model->rate);
-        length += (int)bit;
+    while (length < RANGE_LONGEST && decode_new(bits, &model->length[length], model->rate)) {
+        length++;
     }
     if (length == 0) {
         return 1;
     }
-    bit = decode(bits, &model->top[length]);
-    observe(&model->top[length], bit, model->rate);
-    uint32_t rest = 2 | bit;
+    uint32_t rest = 2 | decode_new(bits, &model->top[length], model->rate);
     for (int i = 1; i < length; i++) {
         rest = rest << 1 | decode_even(bits);
     }
@@ -162,7 +164,7 @@ static COLD uint32_t decode_rest(xnnrt_range_bits *bits, xnnrt_range_model *mode
 static inline int32_t decode_magnitude(xnnrt_range_bits *bits, xnnrt_range_model *model, uint32_t level, uint32_t sign) {
     xnnrt_counter *counter = model->magnitude[level][sign], *parent = model->all_magnitude[sign];
     for (int j = 0; j < RANGE_UNARY; j++) {
-        if (!decode_child(bits, &counter[j], &parent[j], model->rate)) {
+        if (!decode_seldom(bits, &counter[j], &parent[j], model->rate)) {
             return j + 1;
         }
     }
@@ -194,7 +196,7 @@ int xnnrt_range_row(xnnrt_range *range, int32_t *line, xnnrt_column *column, siz
         if (decode_child(&bits, &model->zero[by_column][by_row], &model->all_zero, model->rate)) {
             xnnrt_counter *counter = &model->sign[(3 * before + (column[c] & 3)) & mask];
             uint32_t level = model->level[(mean + row_mean) >> 5] & mask;
-            sign = decode_child(&bits, counter, &model->all_sign, model->rate);
+            sign = decode_seldom(&bits, counter, &model->all_sign, model->rate);
             size = decode_magnitude(&bits, model, level, sign);
             value = sign ? -size : size;
             size = (size < RANGE_CAPPED ? size : RANGE_CAPPED) << 12;

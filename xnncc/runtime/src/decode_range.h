@@ -1,4 +1,4 @@
-/* decode_range.h: the context range coder, decoding only. Section 6.3 of docs/package.md has the model. */
+/* decode_range.h: the context range coder, decoding only. Section 6.5 of docs/package.md has the model. */
 #ifndef XNNRT_DECODE_RANGE_H
 #define XNNRT_DECODE_RANGE_H
 

@@ -1,6 +1,21 @@
 /* decode_runs.c: the alphabet of runs and values. */
 #include "decode_runs.h"
 
+uint32_t xnnrt_bits_take(xnnrt_bits *bits, int count) {
+    xnnrt_bits_fill(bits);
+    uint32_t value = (uint32_t)(bits->word & (((uint64_t)1 << count) - 1));
+    xnnrt_bits_skip(bits, count);
+    return value;
+}
+
+uint32_t xnnrt_bits_take_number(xnnrt_bits *bits, int longest) {
+    int length = 0;
+    while (length < longest && xnnrt_bits_take(bits, 1)) {
+        length++;
+    }
+    return (uint32_t)1 << length | xnnrt_bits_take(bits, length);
+}
+
 int xnnrt_runs_init(xnnrt_runs *runs, uint32_t longest, uint32_t most) {
     const uint32_t values = 2 * most + 1;
     runs->symbols = longest * values + 1;
@@ -20,12 +35,8 @@ int xnnrt_runs_init(xnnrt_runs *runs, uint32_t longest, uint32_t most) {
     return 1;
 }
 
-/* A magnitude above `most`: the length of the remainder in ones and a zero, its bits below the highest, a sign. */
+/* A magnitude above `most`, and a sign. */
 void xnnrt_runs_escape(xnnrt_runs *runs, xnnrt_bits *bits) {
-    int length = 0;
-    while (length < RUNS_LONGEST_REST && xnnrt_bits_take(bits, 1)) {
-        length++;
-    }
-    int32_t rest = (int32_t)((uint32_t)1 << length | xnnrt_bits_take(bits, length)) + (int32_t)runs->most;
-    runs->value = xnnrt_bits_take(bits, 1) ? -rest : rest;
+    int32_t magnitude = (int32_t)(xnnrt_bits_take_number(bits, RUNS_LONGEST_REST) + runs->most);
+    runs->value = xnnrt_bits_take(bits, 1) ? -magnitude : magnitude;
 }

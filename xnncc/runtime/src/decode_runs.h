@@ -1,5 +1,5 @@
 /* decode_runs.h: what both Huffman coders share: bits, and symbols that stand for a run of zeros and the value after it.
- * Section 6.4 of docs/package.md. */
+ * Section 6.6 of docs/package.md. */
 #ifndef XNNRT_DECODE_RUNS_H
 #define XNNRT_DECODE_RUNS_H
 
@@ -45,12 +45,10 @@ static inline void xnnrt_bits_skip(xnnrt_bits *bits, int count) {
 }
 
 /* `count` [0, 32] bits. */
-static inline uint32_t xnnrt_bits_take(xnnrt_bits *bits, int count) {
-    xnnrt_bits_fill(bits);
-    uint32_t value = (uint32_t)(bits->word & (((uint64_t)1 << count) - 1));
-    xnnrt_bits_skip(bits, count);
-    return value;
-}
+XNNRT_HIDDEN uint32_t xnnrt_bits_take(xnnrt_bits *bits, int count);
+
+/* A number of at least 1: the bits below its highest counted in ones and a zero, at most `longest`, then these bits. */
+XNNRT_HIDDEN uint32_t xnnrt_bits_take_number(xnnrt_bits *bits, int longest);
 
 /* Whether the stream is still inside its bytes: up to eight are read ahead. */
 static inline int xnnrt_bits_are_there(const xnnrt_bits *bits) { return bits->past * 8 <= (size_t)bits->count; }

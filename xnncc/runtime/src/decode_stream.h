@@ -1,4 +1,4 @@
-/* decode_stream.h: one stream of coded integers, whichever the coder. Section 6.2 of docs/package.md. */
+/* decode_stream.h: one stream of coded integers, whichever the coder. Section 6.4 of docs/package.md. */
 #ifndef XNNRT_DECODE_STREAM_H
 #define XNNRT_DECODE_STREAM_H
 

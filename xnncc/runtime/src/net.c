@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "decode.h"
 #include "memory.h"
 #include "require.h"
 #include "workspace.h"
@@ -96,6 +97,24 @@ xnnrt_status xnnrt_reset(xnnrt_net *net) {
     return XNNRT_OK;
 }
 
+/* Decode coded weights, once, straight into the layout that the kernels read. */
+static xnnrt_status decode_weights(xnnrt_net *net) {
+    const xnnrt_package *package = &net->package;
+    if (package->blob_bytes == 0) {
+        return XNNRT_OK;
+    }
+    xnnrt_decoding decoding;
+    xnnrt_status status = xnnrt_decoding_begin(&decoding, package->weights, package->weights_bytes, package->blob_bytes);
+    if (status == XNNRT_OK) {
+        net->own_weights = xnnrt_allocate(package->blob_bytes);
+        status = net->own_weights == NULL ? XNNRT_NO_MEMORY
+                                          : xnnrt_decoding_run(&decoding, net->own_weights, &net->pool);
+        net->weights = net->own_weights;
+    }
+    xnnrt_decoding_end(&decoding);
+    return status;
+}
+
 /* Let the graph turn the weights into what the kernels read: once, now, so that the package stays small. */
 static xnnrt_status prepare_weights(xnnrt_net *net) {
     if (net->package.prepared_bytes == 0) {
@@ -104,11 +123,18 @@ static xnnrt_status prepare_weights(xnnrt_net *net) {
     net->prepared = xnnrt_allocate(net->package.prepared_bytes);
     XNNRT_REQUIRE(net->prepared != NULL, XNNRT_NO_MEMORY);
     net->io[tensor_count(&net->package)] = (int64_t)((uint64_t)(uintptr_t)net->prepared - (uint64_t)(uintptr_t)net->arena);
+    int32_t result = net->graph(net->weights, net->prepared, NULL, -2, 0);
+    return result == 0 ? XNNRT_OK : XNNRT_KERNEL_FAILED;
+}
+
+/* Both, on all threads of the net. */
+static xnnrt_status make_weights(xnnrt_net *net) {
     xnnrt_thread *before = xnnrt_this_thread();
     XNNRT_REQUIRE(xnnrt_set_this_thread(&net->pool.thread[0]), XNNRT_NO_MEMORY);
-    int32_t result = net->graph(net->weights, net->prepared, NULL, -2, 0);
+    xnnrt_status status = decode_weights(net);
+    status = status == XNNRT_OK ? prepare_weights(net) : status;
     xnnrt_set_this_thread(before);
-    return result == 0 ? XNNRT_OK : XNNRT_KERNEL_FAILED;
+    return status;
 }
 
 /* Everything that open does once the package is in memory. What it has got when it fails is in *net. */
@@ -120,7 +146,7 @@ static xnnrt_status prepare(xnnrt_net *net, const void *bytes, size_t size, cons
     XNNRT_REQUIRE(status == XNNRT_OK, status);
     XNNRT_REQUIRE(is_same_build(net->graph, net->package.build_id), XNNRT_WRONG_LIBRARY);
     net->weights = net->package.weights;
-    if (!xnnrt_is_aligned(net->weights, XNNRT_ALIGNMENT)) {
+    if (net->package.blob_bytes == 0 && !xnnrt_is_aligned(net->weights, XNNRT_ALIGNMENT)) {
         net->own_weights = xnnrt_allocate(net->package.weights_bytes);
         XNNRT_REQUIRE(net->own_weights != NULL, XNNRT_NO_MEMORY);
         net->weights = memcpy(net->own_weights, net->weights, net->package.weights_bytes);
@@ -137,7 +163,7 @@ static xnnrt_status prepare(xnnrt_net *net, const void *bytes, size_t size, cons
         net->pool.threads = 0;
         return XNNRT_THREAD_REFUSED;
     }
-    return prepare_weights(net);
+    return make_weights(net);
 }
 
 static xnnrt_net *new_net(xnnrt_graph graph) {

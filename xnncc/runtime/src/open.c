@@ -14,7 +14,7 @@ enum { HEADER_BYTES = 64, HEADER_VERSION = 8, HEADER_SECTIONS = 12, HEADER_FILE_
 enum { HEADER_RESERVED = 32, HEADER_CRC = 60, FORMAT_VERSION = 1 };
 /* Section 3: section table. */
 enum { ENTRY_BYTES = 40, ENTRY_KIND = 0, ENTRY_ENCODING = 4, ENTRY_FLAGS = 8, ENTRY_CRC = 12, ENTRY_OFFSET = 16 };
-enum { ENTRY_STORED = 24, ENTRY_DECODED = 32, FLAG_REQUIRED = 1, ENCODING_RAW = 0 };
+enum { ENTRY_STORED = 24, ENTRY_DECODED = 32, FLAG_REQUIRED = 1, ENCODING_RAW = 0, ENCODING_CODED = 1 };
 #define KIND_META 0x4154454Du /* "META" */
 #define KIND_WGHT 0x54484757u /* "WGHT" */
 #define KIND_STAT 0x54415453u /* "STAT" */
@@ -91,7 +91,7 @@ static xnnrt_status check_entry(const uint8_t *entry, const uint8_t *bytes, size
     XNNRT_REQUIRE(decoded <= MAX_BYTES && (encoding != ENCODING_RAW || decoded == stored), XNNRT_MALFORMED);
     *end = (size_t)(offset + stored);
     if (kind != KNOWN_KINDS) {
-        XNNRT_REQUIRE(encoding == ENCODING_RAW, XNNRT_UNKNOWN_ENCODING);
+        XNNRT_REQUIRE(encoding <= (kind == WGHT ? ENCODING_CODED : ENCODING_RAW), XNNRT_UNKNOWN_ENCODING);
         XNNRT_REQUIRE(found[kind] == NULL || kind == VARI, XNNRT_MALFORMED);
         found[kind] = entry;
     } else {
@@ -342,6 +342,13 @@ xnnrt_status xnnrt_check_package(xnnrt_package *package, const uint8_t *bytes, s
     package->build_id = (int64_t)read_u64(bytes + HEADER_BUILD_ID);
     package->weights = bytes + (size_t)read_u64(found[WGHT] + ENTRY_OFFSET);
     package->weights_bytes = (size_t)read_u64(found[WGHT] + ENTRY_STORED);
+    package->blob_bytes = 0;
+    if (read_u32(found[WGHT] + ENTRY_ENCODING) == ENCODING_CODED) {
+        uint64_t blob = read_u64(found[WGHT] + ENTRY_DECODED);
+        XNNRT_REQUIRE(blob > 0, XNNRT_MALFORMED);
+        XNNRT_REQUIRE(blob <= SIZE_MAX / 4, XNNRT_TOO_LARGE);
+        package->blob_bytes = (size_t)blob;
+    }
     const uint8_t *meta = bytes + (size_t)read_u64(found[META] + ENTRY_OFFSET);
     status = check_meta(meta, (size_t)read_u64(found[META] + ENTRY_STORED));
     XNNRT_REQUIRE(status == XNNRT_OK, status);

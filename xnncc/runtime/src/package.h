@@ -14,7 +14,8 @@ typedef struct {
     const uint8_t *records; /* tensor records (section 5.2), in place: inputs, states, outputs, states after a run */
     const char *strings;    /* NUL-terminated names (section 5.3), in place */
     const uint8_t *weights; /* the weights blob (section 6), in place: aligned only as far as the package is */
-    size_t weights_bytes;
+    size_t weights_bytes;   /* as stored */
+    size_t blob_bytes;      /* that coded weights decode to (section 6.3); 0 = they are not coded */
     size_t arena_bytes;          /* planned buffers of the largest variant; a multiple of 64, at least 64 */
     size_t thread_scratch_bytes; /* a multiple of 64 */
     size_t prepared_bytes;       /* filled at open from the weights; a multiple of 64, 0 when there is nothing to do */
