@@ -15,8 +15,8 @@ from xnncc.target import Target
 
 _LABEL = re.compile(r"^(\.L\w+|L\w+):")
 _BRANCH = re.compile(r"^\s+(?:j\w+|b\.?\w*|cbn?z|tbn?z)\s.*?(\.?L\w+)\s*$")
-_MULTIPLY_ADD = re.compile(r"^(fmla|fmls|vfn?m(add|sub)\d*ps|vmla\.f32|vfma\.f32|fmadd)")
-_STACK = re.compile(r"\[sp\b|\[r11\b|\(%r[sb]p")
+_MULTIPLY_ADD = re.compile(r"^(fmla|fmls|vfn?m(add|sub)\d*ps|vmla\.f32|vmul\.f32\s+q\d+, q\d+, d|vfma\.f32|fmadd)")
+_STACK = re.compile(r"\bsp\b|\(%rsp")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,9 @@ class Net:
         """Convolution and bias, named."""
         ins = int(x.ty.shape.values[1])
         attrs.setdefault("padding", size // 2)
-        y = self.builder.emit(nn.conv2d(x, self.w(outs, ins // groups, size, size), groups=groups, **attrs), f"{name}#1")
+        y = self.builder.emit(
+            nn.conv2d(x, self.w(outs, ins // groups, size, size), groups=groups, **attrs), f"{name}#1"
+        )
         return self.builder.emit(op.add(y, self.w(1, outs, 1, 1)), name)
 
     def relu(self, x: Expr) -> Expr:
@@ -101,12 +103,12 @@ def joined() -> tvm.IRModule:
 
 
 def shuffled() -> tvm.IRModule:
-    """A channel shuffle between grouped convolutions, as ShuffleNet."""
+    """A channel shuffle between a grouped and a depthwise convolution, as ShuffleNet."""
     n = Net(6)
     x = n.relu(n.conv(n.image(), 12, "a", 3))
     y = n.emit(op.reshape(n.conv(x, 12, "b", 1, groups=3), (1, 3, 4, 8, 8)))
     y = n.emit(op.reshape(n.emit(op.permute_dims(y, [0, 2, 1, 3, 4])), (1, 12, 8, 8)))
-    return n.pooled(n.relu(n.conv(y, 9, "c", 3, groups=3)))
+    return n.pooled(n.relu(n.conv(n.conv(y, 12, "depthwise", 3, groups=12), 9, "c")))
 
 
 def squeezed() -> tvm.IRModule:
@@ -141,9 +143,7 @@ def transformer() -> tvm.IRModule:
 
     qkv = n.emit(op.reshape(n.dense(norm(x, "norm1"), 36, "qkv"), (1, 5, 3, 2, 6)))
     qkv = n.emit(op.permute_dims(qkv, [2, 0, 3, 1, 4]))
-    q, k, v = (
-        n.emit(op.reshape(n.emit(op.strided_slice(qkv, [0], [i], [i + 1])), (1, 2, 5, 6))) for i in range(3)
-    )
+    q, k, v = (n.emit(op.reshape(n.emit(op.strided_slice(qkv, [0], [i], [i + 1])), (1, 2, 5, 6))) for i in range(3))
     scores = n.emit(nn.softmax(n.emit(op.matmul(q, n.emit(op.permute_dims(k, [0, 1, 3, 2])))), -1))
     y = n.emit(op.permute_dims(n.emit(op.matmul(scores, v)), [0, 2, 1, 3]))
     x = n.emit(op.add(x, n.dense(n.emit(op.reshape(y, (1, 5, 12))), 12, "out")))

@@ -207,7 +207,7 @@ def _imported(path: Path, data: DataSet) -> tuple[Any, tuple[str, ...]]:
     raise error
 
 
-_UNFIXED = "computed at run time|which decides a size"
+_UNFIXED = "computed at run time|whose value a build needs"
 
 
 def _is_parameter(value: np.ndarray) -> bool:
@@ -293,7 +293,7 @@ _CLASSES = (
     (r"string", "strings"),
     (r"dtype (\w+)", "dtype"),
     (r"element type|has dtype", "dtype"),
-    (r"computed at run time|known only at run time|decides a size", "sizes or parameters computed at run time"),
+    (r"computed at run time|known only at run time|whose value a build needs", "sizes or parameters computed at run time"),
     (r"training", "training"),
     (r"no elements", "tensors without elements"),
     (r"\(([\w.]+)\):", "attribute"),

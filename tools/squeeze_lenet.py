@@ -59,9 +59,7 @@ def squeeze(network: str, recipe: str, seed: int, work: Path, results: Path) -> 
     results.mkdir(parents=True, exist_ok=True)
     path = results / f"{network}-{recipe}-seed{seed}.xq"
     path.write_bytes(content)
-    parameters = sum(
-        shape[0] * (1 + int(_product(shape[1:]))) for shape in NETWORKS[network][0].values()
-    )
+    parameters = sum(shape[0] * (1 + int(_product(shape[1:]))) for shape in NETWORKS[network][0].values())
     return {
         "network": network,
         "recipe": recipe,

@@ -13,8 +13,8 @@ from .target import Target
 if TYPE_CHECKING:
     import numpy as np
 
-    from .codegen.emit import Emitted
     from .coded_weights import StoredWeights
+    from .codegen.emit import Emitted
     from .frontends.imported import Imported
     from .schedule.records import Records
     from .transform.pipeline import LoweredGraph

@@ -42,6 +42,7 @@ class Machine:
     big_cores: int = 4
     in_order: bool = False
     multiplies_by_lane: bool = False  # a multiply-add takes one lane of a register (Arm NEON)
+    fuses_multiply_add: bool = True  # one instruction; else products need registers of their own
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,13 @@ _REQUIRED: dict[str, tuple[str, ...]] = {
     "machine": ("lanes", "registers"),
     "toolchain": ("kind", "triple", "libc", "output"),
 }
-_KIND_OF: dict[str, type] = {"mattr": list, "output": list, "in_order": bool, "multiplies_by_lane": bool}
+_KIND_OF: dict[str, type] = {
+    "mattr": list,
+    "output": list,
+    "in_order": bool,
+    "multiplies_by_lane": bool,
+    "fuses_multiply_add": bool,
+}
 _KIND_OF |= dict.fromkeys(("tier", "vector-width", "num-cores", "max_kib"), int)
 _KIND_OF |= {key: int for key in Machine.__dataclass_fields__ if key not in _KIND_OF}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-COMMANDS = ["build", "verify", "run", "bench", "tune", "inspect", "targets", "doctor"]
+COMMANDS = ["build", "verify", "compress", "run", "bench", "tune", "inspect", "targets", "doctor"]
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

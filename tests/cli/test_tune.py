@@ -45,6 +45,7 @@ def test_every_flag_is_handed_down(xnncc: Callable, fake_tune: dict[str, Any]) -
     assert fake_tune["options"] == {
         "devices": ("host", "emulator"), "trials": 7, "seconds": 7200.0, "output": Path("out"),
         "shapes": {"x": (1, 4)}, "weights": Path("w"), "threads": 2, "exact": True,
+        "fixed": {}, "nms_rows": None,
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from xnncc.compress.recipe import METHODS, NEEDS, SHIPPED, load_recipe, method_n
 from xnncc.errors import CompressError
 
 
-@pytest.mark.parametrize(("name", "needs"), zip(SHIPPED, ("nothing", "calib", "train", "train"), strict=True))
+@pytest.mark.parametrize(("name", "needs"), list(zip(SHIPPED, ("nothing", "calib", "train", "train"), strict=True)))
 def test_shipped_recipes_are_sound(name: str, needs: str) -> None:
     recipe = load_recipe(name)
     assert recipe.name == name

@@ -1,8 +1,8 @@
 """MNIST out of its IDX files, in three parts that never mix.
 
-    train       55,000 images   fine-tuning, importance, calibration
-    validation   5,000 images   every choice: densities, rate weights, when to stop (the last 5,000 of the training file)
-    test        10,000 images   looked at once, for the number that is reported
+train       55,000 images   fine-tuning, importance, calibration
+validation   5,000 images   every choice: densities, rate weights, when to stop (the last 5,000 of the training file)
+test        10,000 images   looked at once, for the number that is reported
 """
 
 from __future__ import annotations

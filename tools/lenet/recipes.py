@@ -32,7 +32,9 @@ def candidates(
     if recipe == "deep-compression":
         from xnncc.compress import deep_compression as method
 
-        config = _config(method, DEEP_COMPRESSION[network] | {"epochs": 1, "last_epochs": 3, "value_epochs": 1}, journal)
+        config = _config(
+            method, DEEP_COMPRESSION[network] | {"epochs": 1, "last_epochs": 3, "value_epochs": 1}, journal
+        )
         return [("as in the paper", method.deep_compression(state, config, data, seed, progress))]
     from xnncc.compress import prune_neurons, quantise_entropy
 

@@ -30,7 +30,12 @@ def bench(
     out = Output(json_only=json_only, quiet=quiet)
     with out.progress(f"timing {directory}"):
         result = bench_artefact(
-            directory, threads=threads, repeat=repeat, per_op=per_op, device=device, shapes=flags.parse_single_shapes(shape)
+            directory,
+            threads=threads,
+            repeat=repeat,
+            per_op=per_op,
+            device=device,
+            shapes=flags.parse_single_shapes(shape),
         )
     out.document(result.document())
     if result.per_op is not None:

@@ -38,7 +38,17 @@ def imported_facts(file: Path) -> dict[str, Any]:
         "constant_bytes": sum(constants.values()),
         "macs": sum(macs_by_tensor(imported.mod).values()),
         "warnings": list(imported.warnings),
+        **({"compressed": _compressed(file, len(imported.coded))} if file.suffix.lower() == ".xq" else {}),
     }
+
+
+def _compressed(file: Path, coded: int) -> dict[str, Any]:
+    """Return what stands in an ``.xq`` file about how it was made, and its sizes."""
+    from xnncc.pack.xq_file import read_xq
+
+    found = read_xq(file)
+    facts = {name: found.facts.get(name) for name in ("source", "recipe", "metric", "loss")}
+    return {**facts, "bytes": file.stat().st_size, "coded_constants": coded, "constants": len(found.constants)}
 
 
 def _tensor(info: Any) -> dict[str, Any]:

@@ -112,9 +112,20 @@ def _show_imported(out: Output, facts: dict[str, Any]) -> None:
     out.table(("operator", ">number"), list(facts["operators"].items()))
     out.result()
     out.result(f"constants {size(facts['constant_bytes'])}; MACs {count(facts['macs'])}; judged by {facts['runtime']}")
+    if "compressed" in facts:
+        out.result(_compressed_line(facts["compressed"]))
     for warning in facts["warnings"]:
         out.warn(warning)
     out.next(f"xnncc build {shlex.quote(facts['file'])} --target host")
+
+
+def _compressed_line(facts: dict[str, Any]) -> str:
+    """Return how an ``.xq`` file came about, in words."""
+    loss = "loss not measured" if facts["loss"] is None else f"loss {facts['loss']:.3g} ({facts['metric']})"
+    return (
+        f"{size(facts['bytes'])}, compressed from {facts['source']} with recipe {facts['recipe']}: {loss}; "
+        f"{facts['coded_constants']} of {facts['constants']} constants are coded"
+    )
 
 
 def _show_onnx(out: Output, facts: dict[str, Any]) -> None:

@@ -68,7 +68,9 @@ def rebuilt(mod: tvm.IRModule, arrays: Mapping[str, np.ndarray], rewrite: Rewrit
         array = arrays.get(name)
         new[constant] = constant if array is None else relax.const(np.ascontiguousarray(array), str(array.dtype))
     kernels = {
-        var: block.add_func(function, var.name_hint) for var, function in mod.functions.items() if var.name_hint != "main"
+        var: block.add_func(function, var.name_hint)
+        for var, function in mod.functions.items()
+        if var.name_hint != "main"
     }
     returned = set(main.body.body.fields)
 

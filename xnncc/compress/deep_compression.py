@@ -82,9 +82,7 @@ def largest(w: Array, share: float) -> Array:
     return np.abs(w) >= threshold
 
 
-def _share_values(
-    training: MaskedTraining, chosen: Mapping[str, Layer], config: StepConfig
-) -> dict[str, CodedTensor]:
+def _share_values(training: MaskedTraining, chosen: Mapping[str, Layer], config: StepConfig) -> dict[str, CodedTensor]:
     """Set every weight to its nearest shared value; returns indices and values."""
     import torch
 

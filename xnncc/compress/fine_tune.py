@@ -57,5 +57,11 @@ def fine_tuned(
         return distillation_loss(lesson.heads, outputs, taught, labels, float(p["share"]), float(p["temperature"]))
 
     steps = int(p["steps"]) or int(p["epochs"]) * lesson.steps_per_epoch
-    fit(Plan(name, steps, float(p["lr"]), floor=0.1), [Group(list(network.weights.values()))], loss, config.journal, progress)
+    fit(
+        Plan(name, steps, float(p["lr"]), floor=0.1),
+        [Group(list(network.weights.values()))],
+        loss,
+        config.journal,
+        progress,
+    )
     return rebuilt(mod, {key: weight.detach().numpy() for key, weight in network.weights.items()})

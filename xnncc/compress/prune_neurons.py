@@ -91,7 +91,9 @@ def _importance(params: Mapping[str, Any], data: Data) -> str:
     needs = {"taylor": data.train, "batch_norm": data.calib, "reconstruction": data.calib}
     if kind in needs and needs[kind] is None:
         flag = "--train" if kind == "taylor" else "--calib"
-        raise CompressError(f"importance '{kind}'", "there are no samples for it", f"Give them with {flag}, or use 'l2'.")
+        raise CompressError(
+            f"importance '{kind}'", "there are no samples for it", f"Give them with {flag}, or use 'l2'."
+        )
     if kind not in needs and kind not in ("l1", "l2"):
         raise CompressError(
             f"importance '{kind}'", "no such importance", "One of: auto, l1, l2, batch_norm, reconstruction, taylor."
@@ -126,9 +128,7 @@ class _Goal:
                     gone.update(order[: max(len(group.neurons) - size, 0)])
             return gone
         smallest = {
-            g.name: max(
-                math.ceil(len(g.neurons) / self.factor), math.ceil(self.begin.get(g.name, 1) * self.least), 1
-            )
+            g.name: max(math.ceil(len(g.neurons) / self.factor), math.ceil(self.begin.get(g.name, 1) * self.least), 1)
             for g in groups.groups
         }
         target = self.start * self.share**part
@@ -170,9 +170,7 @@ def _widths(widths: tuple[str, ...], groups: ChannelGroups) -> dict[str, int]:
 def _allowed(groups: ChannelGroups, config: StepConfig, kind: str) -> ChannelGroups:
     """Return ``groups`` with only those that may be cut."""
     chosen = tuple(g for g in groups.groups if not _why_not(g, groups, config, kind))
-    return ChannelGroups(
-        chosen, groups.left_alone, groups.constants, groups.values, groups.readers, groups.in_products
-    )
+    return ChannelGroups(chosen, groups.left_alone, groups.constants, groups.values, groups.readers, groups.in_products)
 
 
 def _why_not(group: Group, groups: ChannelGroups, config: StepConfig, kind: str) -> str:

@@ -34,7 +34,7 @@ DEFAULTS: dict[str, bool | int | float | str | tuple] = {
     "bits_depthwise": 8,
     "iterations": 400,
     "rate": 0.02,
-    "pull": 0.02,  # lambda, in units of the error of plain rounding
+    "pull": 5.0,  # lambda, in units of the error of plain rounding for each weight
     "samples": 64,
 }
 NEEDS = "calib"

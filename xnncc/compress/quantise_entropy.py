@@ -254,4 +254,3 @@ def _short(vector: torch.Tensor, bits: int) -> torch.Tensor:
     """Return the vector as ``coded_vector`` will store it, with the gradient of the vector itself."""
     step = vector.detach().abs().max() / (2 ** (bits - 1) - 1) + 1e-30
     return vector + ((vector / step).round() * step - vector).detach()
-

@@ -4,8 +4,8 @@ Two contracts. ``max_loss``: the smallest file whose loss on the selection sampl
 the least strength whose file is at most that large.
 
     1. bisect the strength: loss and bytes are taken as monotone in it, which is all that bisection asks
-    2. max_loss only: one notch harder than what held, or at strength 0 if nothing held: halve the strength of the layer
-       that costs most, at last leave it alone, until the contract holds; kept if that is smaller than what held before
+    2. max_loss only: half as hard again as what broke it, or at strength 0 if nothing held: halve the strength of the
+       layer that costs most, at last leave it alone, until it holds; kept if that is smaller than what held before
 
 What a layer costs is measured: the loss when that layer alone is put back. Everything is deterministic.
 """
@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 STEPS = 7  # of the bisection: strength to 1/128
+HARDER = 1.5  # than what does not hold any more: the strength at which layers are softened
 SOFTENINGS = 6  # rounds of softening
 SUSPECTS = 6  # layers that are measured in a round: those with the largest error
 
@@ -81,6 +82,8 @@ def search(attempt: Try, without: WithoutLayer, contract: Contract) -> Outcome:
         good, _ = _bisect(tried, contract, towards=0.0)
     else:
         good, bad = _bisect(tried, contract, towards=1.0)
+        if good is not None and bad is not None:
+            bad = _harder(tried, bad, trials)
         softened = _soften(tried, without, contract, bad, costly) if bad is not None else None
         if softened is not None and (good is None or softened.file_bytes < good.file_bytes):
             good = softened
@@ -108,6 +111,12 @@ def _bisect(tried: Try, contract: Contract, towards: float) -> tuple[Candidate |
         else:
             wanted = middle
     return safe, wanted
+
+
+def _harder(tried: Try, bad: Candidate, trials: list[Candidate]) -> Candidate:
+    """Return a trial ``HARDER`` than ``bad``: softening must win more than it gives up."""
+    strength = min(1.0, HARDER * bad.strength)
+    return next((one for one in trials if one.strength == strength and not one.gentler), None) or tried(strength, {})
 
 
 def _soften(

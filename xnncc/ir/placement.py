@@ -1,8 +1,8 @@
 """Where the elements of a coded weight go in the layout that kernels read: strides, found from an index array.
 
 Packing is a permutation with zeros between: a dim i of the weight is cut into blocks, and the element's place is a sum
-over dims of (i // radix) * block + (i % radix) * lane. In the packed weights [O/v, I, KH, KW, v] of OIHW, O has radix v,
-block I*KH*KW*v and lane 1, the others are uncut. The map is derived from what the packing did to an array of
+over dims of (i // radix) * block + (i % radix) * lane. In the packed weights [O/v, I, KH, KW, v] of OIHW, O has radix
+v, block I*KH*KW*v and lane 1, the others are uncut. The map is derived from what the packing did to an array of
 indices, so no packing describes itself, and it is compared with that array, so none is described wrongly.
 """
 

@@ -28,7 +28,7 @@ def registers_needed(ob: int, t: int, machine: Machine) -> int:
     vectors stay and one broadcast lives at a time, which AVX-512 folds into the multiply-add when ob is 1.
     """
     if machine.multiplies_by_lane:
-        return ob * t + t + ob + 2
+        return ob * t + t + ob + (2 if machine.fuses_multiply_add else 6)
     if machine.lanes == 4:
         return ob * t + t + ob
     if ob == 1:

@@ -193,7 +193,7 @@ def _deliver(
     test = _judge(imported, trials, states[-1])
     loss = test if test is not None else outcome.best.loss
     facts = {**trials.facts, **({} if loss is None else {"loss": float(np.float32(loss))})}
-    data = to_bytes(states[-1], [info.name for info in imported.outputs], facts)
+    data = to_bytes(states[-1], [info.name for info in imported.outputs], facts, is_final=True)
     path = output if outcome.holds else output.with_name(f"{output.stem}.best.xq")
     losses = _losses(trials, states)
     document = squeeze_document(

@@ -25,9 +25,11 @@ def to_file(mod: tvm.IRModule, coded: Mapping[str, CodedTensor], facts: Mapping[
     return XqFile(records, constants, dict(facts))
 
 
-def to_bytes(state: Squeezed, outputs: Sequence[str], facts: Mapping[str, Any] | None = None) -> bytes:
-    """Return ``state`` as a file; ``outputs``: the names of the results."""
-    return encode_xq(to_file(state.mod, state.coded, {"outputs": list(outputs), **(facts or {})}))
+def to_bytes(
+    state: Squeezed, outputs: Sequence[str], facts: Mapping[str, Any] | None = None, is_final: bool = False
+) -> bytes:
+    """Return ``state`` as a file; ``outputs``: the names of the results; ``is_final``: take time for the best coder."""
+    return encode_xq(to_file(state.mod, state.coded, {"outputs": list(outputs), **(facts or {})}), is_final)
 
 
 def from_bytes(data: bytes, what: str) -> Squeezed:

@@ -75,7 +75,9 @@ def _fold(net: FlatNetwork, var: Var, call: Call, name: str, found: dict[Var, _A
     if vector is None or _dims(var) != _dims(affine.linear):
         return
     if name in ("relax.multiply", "relax.divide"):
-        _scale(net, var, affine, vector if name == "relax.multiply" else 1 / vector, found)
+        with np.errstate(divide="ignore"):
+            factor = vector if name == "relax.multiply" else 1 / vector
+        _scale(net, var, affine, factor, found)
     else:
         _shift(net, var, affine, vector if name == "relax.add" else -vector, found)
 

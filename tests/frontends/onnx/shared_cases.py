@@ -1,7 +1,7 @@
 """Small models, one question each, that importers are known to get wrong. ``CASES[name]()`` gives (model, feeds).
 
 The right answer is the ONNX standard's, in practice onnxruntime's. ``REFUSED`` says which of them we do not build
-and what the refusal must say; all others must match.
+as they are and what the refusal must say; all others must match, and so must those with the options in ``TOLD``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,18 @@ BYTES = np.random.default_rng(0).integers(0, 255, (1, 3, 6, 6)).astype("uint8")
 WEIGHTS = np.random.default_rng(1).integers(-127, 127, (4, 3, 3, 3)).astype("int8")
 
 REFUSED = {
-    "reshape_runtime_shape": "(Reshape): shape (tensor 'x1') is computed at run time",
-    "split_runtime_sizes": "(Split): sizes (tensor 'x1') is computed at run time",
-    "slice_runtime": "(Slice): starts (tensor 'x1') is computed at run time",
+    "reshape_runtime_shape": "(Reshape): shape is input 'x1', whose value a build needs",
+    "split_runtime_sizes": "(Split): sizes is input 'x1', whose value a build needs",
+    "slice_runtime": "(Slice): starts is input 'x1', whose value a build needs",
     "lrn_even_size": "(LRN): size 4 is not odd",
-    "nms": "NonMaxSuppression (node 'the_node')",
+    "nms": "(NonMaxSuppression): its number of boxes is known only at run time. Give it a fixed number of rows",
+}
+# What makes those right that need a word from the user: options of load_model.
+TOLD: dict[str, dict[str, Any]] = {
+    "reshape_runtime_shape": {"fixed": {"x1": np.array([6, 4])}},
+    "split_runtime_sizes": {"fixed": {"x1": np.array([2, 4])}},
+    "slice_runtime": {"fixed": {"x1": np.array([1]), "x2": np.array([4])}},
+    "nms": {"nms_rows": 3},
 }
 
 

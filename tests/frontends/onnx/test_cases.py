@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from relax_running import run_compiled
-from shared_cases import CASES, REFUSED
+from shared_cases import CASES, REFUSED, TOLD
 
 from xnncc.errors import UnsupportedModel
 from xnncc.frontends.check import relative_error
@@ -23,6 +23,14 @@ def test_case_is_refused_by_name(load, name):
     with pytest.raises(UnsupportedModel) as refusal:
         load(*CASES[name]())
     assert REFUSED[name] in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", sorted(TOLD))
+def test_case_is_right_when_told(load, name):
+    model, feeds = CASES[name]()
+    fixed = TOLD[name].get("fixed", {})
+    imported = load(model, {name: feed for name, feed in feeds.items() if name not in fixed}, **TOLD[name])
+    assert imported.check.max_relative_error == 0
 
 
 # One per operator whose numpy meaning (evaluate_*.py) and TVM lowering could part; the rest is in test_evaluate.py.

@@ -20,7 +20,7 @@ def test_a_fixed_shape_is_no_input(load):
 
 
 def test_a_model_that_needs_it_says_so(load):
-    with pytest.raises(UnsupportedModel, match=r"shape is input 'x1', which decides a size\. Fix it with --fix x1="):
+    with pytest.raises(UnsupportedModel, match=r"shape is input 'x1', whose value a build needs\. Fix it: --fix x1="):
         load(RESHAPE, {"x0": X, "x1": np.array([6, 4])})
 
 

@@ -6,7 +6,8 @@ import functools
 
 import numpy as np
 import pytest
-from onnx_models import const, random
+from onnx import helper
+from onnx_models import const, one_node, random
 
 RNG = np.random.default_rng(11)
 X, Y = (RNG.integers(0, 256, (1, 4, 6, 5)).astype("uint8") for _ in range(2))
@@ -43,8 +44,12 @@ def test_concat(quantised):
     quantised("QLinearConcat", const(0.07), zero(120), X, SCALE, zero(128), Y, const(0.02), zero(90), axis=1)
 
 
-def test_softmax(quantised):
-    quantised("QLinearSoftmax", SIGNED, SCALE, zero(3, "int8"), FINE, zero(-128, "int8"), axis=-1, opset=18)
+@pytest.mark.parametrize(("axis", "opset"), [(-1, 13), (1, 13), (1, 12)])
+def test_softmax(load, axis, opset):
+    made, feeds = one_node("QLinearSoftmax", SIGNED, SCALE, zero(3, "int8"), FINE, zero(-128, "int8"),
+                           domain="com.microsoft", axis=axis)  # fmt: skip
+    made.graph.node[0].attribute.append(helper.make_attribute("opset", opset))
+    assert load(made, feeds).check.max_relative_error == 0
 
 
 @pytest.mark.parametrize("bias", [None, const(random(5))])

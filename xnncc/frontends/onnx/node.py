@@ -117,7 +117,7 @@ class Node(Emitter):
         if not isinstance(value, np.ndarray):
             name = self.proto.input[index]
             if self.build.value_of(value) is None:
-                raise Refused(f"{what} is input '{name}', which decides a size", f"Fix it with --fix {name}=VALUES.")
+                raise Refused(f"{what} is input '{name}', whose value a build needs", f"Fix it: --fix {name}=VALUES.")
             why = f"{what} (tensor '{name}') is computed at run time"
             raise Refused(why, "Export the model with it as a constant, or fix the inputs it comes from: --fix.")
         return value

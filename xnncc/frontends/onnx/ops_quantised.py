@@ -6,6 +6,7 @@ onnxruntime does it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -15,7 +16,7 @@ from tvm.relax import Expr
 from ..refused import Refused
 from .node import Node
 from .ops_activation import softmax
-from .ops_integer import saturated, scale_of, shifted
+from .ops_integer import requantised, saturated, scale_of, shifted
 from .ops_pool import average_pool
 from .registry import converter
 
@@ -55,8 +56,11 @@ def qlinear_leaky_relu(n: Node) -> Expr:
 
 @converter("com.microsoft.QLinearGlobalAveragePool")
 def qlinear_global_average_pool(n: Node) -> Expr:
+    """The sum is exact; what it is divided by goes into the scale, as onnxruntime has it."""
     _refuse_channels_last(n)
-    return _quantised(n, R.mean(_real(n, 0), list(range(2, n.rank())), keepdims=True), 3)
+    total = R.sum(shifted(n, 0, 2), list(range(2, n.rank())), keepdims=True)
+    pixels = n.scalar(math.prod(n.shape()[2:]), "float32")
+    return requantised(n, total, R.divide(scale_of(n, 1), R.multiply(scale_of(n, 3), pixels)), 4)
 
 
 @converter("com.microsoft.QLinearAveragePool")

@@ -13,6 +13,7 @@ from xnncc.ir.placement import Dim, Placement
 from xnncc.pack.coding.code import decode, encode_with_sizes
 from xnncc.pack.coding.coders import CODERS
 from xnncc.pack.coding.layout import put_number, take_number
+from xnncc.pack.layout import aligned
 
 MAX_DIMS = 24
 
@@ -45,10 +46,13 @@ def encode_blob(
     for i in sorted(number, key=lambda i: placements[i].offset):
         placement = placements[i]
         leave(placement.offset)
-        put_number(pieces, placement.size)
+        end = placement.offset + placement.size
+        gap = min(aligned(end), len(weights))
+        end = end if any(weights[end:gap]) else gap  # the zeros behind a tensor are no piece of their own
+        put_number(pieces, end - placement.offset)
         put_number(pieces, number[i])
         _put_map(pieces, placement)
-        at = placement.offset + placement.size
+        at = end
     leave(len(weights))
     head = bytearray()
     put_number(head, len(encoded.data))

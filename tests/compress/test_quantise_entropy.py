@@ -1,0 +1,93 @@
+"""quantise_entropy: few bits at little loss, the table of code lengths, guards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="training needs: pip install 'xnncc[train]'")
+
+import training_data as task  # noqa: E402
+
+from xnncc.compress.constants import constant_arrays  # noqa: E402
+from xnncc.compress.layers import weight_layers  # noqa: E402
+from xnncc.compress.quantise_entropy import DEFAULTS, code_lengths, coded_vector, quantise_entropy  # noqa: E402
+from xnncc.compress.result import Data, Squeezed, StepConfig  # noqa: E402
+from xnncc.compress.straight_through import Rounded  # noqa: E402
+from xnncc.errors import CompressError  # noqa: E402
+from xnncc.ir.coded import digest  # noqa: E402
+
+
+def config(layers: tuple[str, ...] = ("*",), strength: float = 0.5, **params: Any) -> StepConfig:
+    return StepConfig({**DEFAULTS, "batch": 64, "epochs": 6, **params}, strength, layers)
+
+
+def bits(found: Squeezed) -> float:
+    """Return bits a weight, by entropy."""
+    lines = found.report.layers
+    return 8 * sum(line.bytes_after for line in lines) / sum(line.weights for line in lines)
+
+
+def test_two_bits_a_weight_at_little_loss() -> None:
+    # 2026-12: 1.6 bits, 0.97 of the samples right where the network has 0.98
+    found = quantise_entropy(task.state(), config(rate=0.1), task.data(), 0, task.quiet)
+    assert bits(found) <= 2.2 and task.accuracy(found.mod) >= 0.92
+    for layer in weight_layers(found.mod):
+        np.testing.assert_array_equal(found.coded[layer.digest].values(), layer.weights)
+
+
+def test_a_higher_rate_gives_fewer_bits() -> None:
+    low, high = (quantise_entropy(task.state(), config(strength=s), task.data(), 0, task.quiet) for s in (0.2, 0.8))
+    assert bits(high) < 0.7 * bits(low)
+
+
+def test_biases_are_coded_with_eight_bits() -> None:
+    found = quantise_entropy(task.state(), config(steps=5), task.data(), 0, task.quiet)
+    bias = constant_arrays(found.mod)["a.1"]
+    assert np.abs(found.coded[digest(bias)].integers).max() == 127
+
+
+def test_the_same_seed_gives_the_same_bits() -> None:
+    first, again = (
+        constant_arrays(quantise_entropy(task.state(), config(steps=20), task.data(), 3, task.quiet).mod) for _ in "ab"
+    )
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+
+
+def test_a_rate_that_swamps_the_loss_is_lowered() -> None:
+    found = quantise_entropy(task.state(), config(rate=200.0, epochs=16), task.data(), 0, task.quiet)
+    assert int(found.report.facts["rate halved because it swamped the loss"]) >= 1
+
+
+def test_an_empty_choice_of_layers_changes_nothing() -> None:
+    found = quantise_entropy(task.state(), config(layers=()), task.data(), 0, task.quiet)
+    assert found.mod is task.trained() and found.report.left_alone["a#1"] == "not in the recipe's layers"
+
+
+def test_needs_training_samples() -> None:
+    with pytest.raises(CompressError, match="--train"):
+        quantise_entropy(task.state(), config(), Data(original=task.trained()), 0, task.quiet)
+
+
+def test_code_lengths_rise_with_the_magnitude_even_without_zeros() -> None:
+    lengths = code_lengths(torch.tensor([3.0] * 90 + [-3.0] * 90 + [1.0] * 5), 7).numpy()
+    assert np.all(np.diff(lengths[7:]) >= -1e-6)
+    np.testing.assert_allclose(lengths, lengths[::-1])
+    assert np.sum(2.0**-lengths) == pytest.approx(1)
+
+
+def test_vectors_of_zeros_have_a_step() -> None:
+    tensor = coded_vector(np.zeros((1, 5), np.float32), 8)
+    assert not tensor.values().any() and tensor.steps is not None and tensor.steps[0] == 1
+
+
+def test_gradients_of_rounding() -> None:
+    w = torch.tensor([0.26, -1.3, 9.0], requires_grad=True)
+    step = torch.tensor(0.5, requires_grad=True)
+    out = Rounded.apply(w, step, 3)
+    assert out.tolist() == [0.5, -1.5, 1.5]
+    out.sum().backward()
+    assert w.grad.tolist() == [1, 1, 0]
+    assert step.grad.item() == pytest.approx(((1 - 0.52) + (-3 + 2.6) + 3) / 3**0.5)
