@@ -171,7 +171,7 @@ def recurrent(cell: str) -> tvm.IRModule:
 
 
 def upsampled() -> tvm.IRModule:
-    """A transposed convolution, a nearest-neighbour resize, a pad, an uneven average pool, a leaky ReLU."""
+    """A transposed convolution, a nearest-neighbour resize, two pads, an uneven average pool, a leaky ReLU."""
     n = Net(11)
     x = n.emit(nn.leakyrelu(n.conv(n.image(), 8, "a", 3, strides=2), 0.1))
     y = n.emit(nn.conv2d_transpose(x, n.w(8, 6, 2, 2), strides=2), "up#1")
@@ -179,6 +179,7 @@ def upsampled() -> tvm.IRModule:
     z = n.emit(op.image.resize2d(n.conv(x, 6, "b"), (8, 8), layout="NCHW", method="nearest_neighbor",
                                  coordinate_transformation_mode="asymmetric", rounding_method="floor"))  # fmt: skip
     y = n.emit(nn.pad(n.emit(op.add(y, z)), (0, 0, 0, 0, 1, 0, 0, 1)))
+    y = n.emit(nn.pad(y, (0, 0, 0, 0, 2, 1, 0, 2), pad_mode="reflect"))
     y = n.emit(nn.avg_pool2d(y, (3, 3), strides=2, padding=(0, 0, 1, 1), count_include_pad=False))
     return n.pooled(n.conv(y, 9, "c", 3))
 

@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": BASE | STAGES | {"squeeze", "device", "compare", "tune", "verify", "bench", "build"},
 }
 FREE = {"", "__init__", "__main__"}  # the package itself: it gives __version__ to everyone and the verbs to users
-TYPES_ONLY = {"__init__": {"build", "verify", "device", "frontends"}}  # what may be imported under TYPE_CHECKING alone
+TYPES_ONLY = {"__init__": {"build", "verify", "device", "frontends", "squeeze"}}  # what may be imported under TYPE_CHECKING alone
 
 
 def _sources() -> list[Path]:

@@ -18,17 +18,17 @@ def _task(count: int, seed: int) -> Samples:
     patterns = np.random.default_rng(7).normal(size=(CLASSES, 3, 8, 8))
     rng = np.random.default_rng(seed)
     labels = rng.integers(CLASSES, size=count)
-    images = patterns[labels] * rng.uniform(0.6, 1.2, (count, 1, 1, 1)) + rng.normal(size=(count, 3, 8, 8))
+    images = patterns[labels] * rng.uniform(0.6, 1.2, (count, 1, 1, 1)) + 0.5 * rng.normal(size=(count, 3, 8, 8))
     return Samples({"x": images.astype("float32")}, labels.astype(np.int64))
 
 
 @functools.cache
 def trained() -> tvm.IRModule:
-    """Return ``channel_networks.chain`` trained on the task: 98 % right."""
+    """Return ``channel_networks.chain`` trained on the task: 99.6 % right."""
     from xnncc.compress.fine_tune import DEFAULTS, fine_tuned
 
     start = channel_networks.chain()
-    config = StepConfig({**DEFAULTS, "share": 0.0, "epochs": 6, "batch": 64, "lr": 5e-3})
+    config = StepConfig({**DEFAULTS, "share": 0.0, "epochs": 8, "batch": 64, "lr": 1e-2})
     return fine_tuned(start, config, Data(train=_task(1024, 1), original=start), 0, "train", quiet)
 
 

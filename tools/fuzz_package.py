@@ -3,6 +3,7 @@
 
     tools/fuzz_package.py                        one million damaged packages, a minute or two
     tools/fuzz_package.py --inputs 20000         as the tests do
+    tools/fuzz_package.py --coded                only packages with coded weights: the decoders
     tools/fuzz_package.py --libfuzzer            guided by coverage (needs clang with libFuzzer); same mutator
 
 The inputs are made from good packages by tests/runtime/fuzz_open.c: numbers of the format replaced by hurtful ones,
@@ -25,7 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = ROOT / "xnncc" / "runtime"
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "runtime")]
 
 from xnncc import pack  # noqa: E402  (the checkout's own, installed or not)
 
@@ -60,6 +61,16 @@ def good_packages() -> list[pack.Package]:
     return [plain, many, bare, shapes, replace(shapes, variants=(first,), state_count=0)]
 
 
+def coded_packages() -> list[pack.Package]:
+    """Return small packages whose weights are coded, by each coder."""
+    from coded_packages import coded_package  # of the tests
+
+    shapes = ((9, 2, 3), (7,), (40, 12), (3, 1, 2, 2))
+    return [
+        coded_package(seed, coder, shapes)[0] for seed, coder in enumerate(("huffman", "adaptive", "range", "range"))
+    ]
+
+
 def build(folder: Path, compiler: str, libfuzzer: bool) -> Path:
     """Compile runtime and harness; return the program."""
     sanitizers = f"{SANITIZERS},fuzzer" if libfuzzer else SANITIZERS
@@ -79,6 +90,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inputs", type=int, default=1_000_000, help="how many (default: 1000000)")
     parser.add_argument("--seed", type=int, default=1, help="which ones (default: 1)")
+    parser.add_argument("--coded", action="store_true", help="only packages with coded weights")
     parser.add_argument("--libfuzzer", action="store_true", help="let libFuzzer choose the inputs")
     parser.add_argument("--cc", help="compiler (default: gcc; with --libfuzzer clang-22 or clang)")
     options = parser.parse_args()
@@ -92,7 +104,7 @@ def main() -> int:
         program = build(folder, compiler, options.libfuzzer)
         corpus = folder / "corpus"
         corpus.mkdir()
-        for i, package in enumerate(good_packages()):
+        for i, package in enumerate(coded_packages() if options.coded else good_packages() + coded_packages()):
             pack.write(corpus / f"{i}.xnn", package)
         if options.libfuzzer:
             how = [f"-runs={options.inputs}", f"-seed={options.seed}", "-max_len=8192", "-print_final_stats=1"]

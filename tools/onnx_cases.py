@@ -293,7 +293,7 @@ _CLASSES = (
     (r"string", "strings"),
     (r"dtype (\w+)", "dtype"),
     (r"element type|has dtype", "dtype"),
-    (r"computed at run time|known only at run time|whose value a build needs", "sizes or parameters computed at run time"),
+    (rf"{_UNFIXED}|known only at run time", "sizes or parameters computed at run time"),
     (r"training", "training"),
     (r"no elements", "tensors without elements"),
     (r"\(([\w.]+)\):", "attribute"),

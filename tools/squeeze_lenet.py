@@ -53,7 +53,10 @@ def squeeze(network: str, recipe: str, seed: int, work: Path, results: Path) -> 
         facts = {"source": f"{network}_{seed}.onnx", "recipe": recipe}
         lost = before - accuracy(state.mod, validation)
         found.append((to_bytes(state, ["logits"], facts), lost, word))
-        print(f"{network} {recipe} seed {seed}, {word}: {len(found[-1][0])} bytes, validation -{lost:.2f}", flush=True)
+        print(
+            f"{network} {recipe} seed {seed}, {word}: {len(found[-1][0])} bytes, validation {-lost:+.2f} points",
+            flush=True,
+        )
     fitting = [one for one in found if one[1] <= LIMIT_POINTS] or [min(found, key=lambda one: one[1])]
     content, lost, word = min(fitting, key=lambda one: len(one[0]))
     results.mkdir(parents=True, exist_ok=True)

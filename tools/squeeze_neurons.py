@@ -21,7 +21,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 ROUNDS = 8  # of timing each network
-# share of the multiply-adds that go, calibration samples, samples that judge; multiples of the lanes where layers are wide
+# share of the multiply-adds that go, what sizes are multiples of (the lanes), samples that calibrate and that judge
 CASES: dict[str, dict[str, Any]] = {
     "lenet": {"cut": 0.5, "multiple": 4, "calib": 256, "judge": 1000},
     "efficientnet-lite0": {"cut": 0.3, "multiple": 8, "calib": 64, "judge": 100},

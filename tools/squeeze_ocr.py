@@ -36,12 +36,13 @@ name = "{name}"
 [[step]]
 method = "quantise_fisher"
 loss = {loss}
+compensate = "{compensate}"
 [[step]]
 method = "quantise_small"
 loss = {small}
 """
-REC_RECIPE = _RECIPE.format(name="ppocr-rec", loss=0.015, small=0.002)
-DET_RECIPE = _RECIPE.format(name="ppocr-det", loss=0.05, small=0.002)
+REC_RECIPE = _RECIPE.format(name="ppocr-rec", loss=0.02, compensate="always", small=0.002)
+DET_RECIPE = _RECIPE.format(name="ppocr-det", loss=0.05, compensate="measured", small=0.002)
 
 
 def calibration_lines() -> np.ndarray:

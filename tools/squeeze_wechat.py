@@ -32,9 +32,6 @@ name = "wechat"
 method = "quantise_fisher"
 loss = 0.001
 compensate = "never"
-[[step]]
-method = "quantise_small"
-bits = 12
 """
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from xnncc.cli.flags import parse_assignments, parse_shapes, parse_single_shapes
+from xnncc.cli.flags import parse_assignments, parse_fixed, parse_shapes, parse_single_shapes
 from xnncc.errors import BadInput, ShapeError
 
 
@@ -75,3 +76,31 @@ def test_input_files() -> None:
 def test_bad_input_files(flags: list[str]) -> None:
     with pytest.raises(BadInput, match="--input"):
         parse_assignments(flags)
+
+
+def test_fixed_values_are_flat_lists_of_numbers() -> None:
+    fixed = parse_fixed(["shape=1,-1", "a=b=0.5", "on=true,false"])
+    assert fixed["shape"].tolist() == [1, -1] and fixed["shape"].dtype == "int64"
+    assert fixed["a=b"].tolist() == [0.5] and fixed["on"].tolist() == [True, False]
+    assert parse_fixed(None) == {}
+
+
+def test_fixed_values_from_a_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.eye(2, dtype="float32"))
+    assert parse_fixed([f"m={tmp_path / 'v.npy'}"])["m"].tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["shape"], "--fix 'shape': expected NAME=VALUES. Write it like --fix shape=1,-1"),
+        (["=1"], "expected NAME=VALUES"),
+        (["a=1", "a=2"], "input 'a' is already fixed"),
+        (["a=one"], "'one' is no list of numbers with commas, and no .npy file. Write it like --fix a=1,-1"),
+        (["a=none.npy"], "there is no such file"),
+    ],
+)
+def test_bad_fixed_values(flags: list[str], message: str) -> None:
+    with pytest.raises(BadInput) as error:
+        parse_fixed(flags)
+    assert message in str(error.value)

@@ -1,4 +1,4 @@
-"""Cutting neurons gives the numbers of masking them, on every kind of tie; which neurons can go, and why others cannot."""
+"""Cutting neurons gives the numbers of masking them, on every kind of tie; which neurons go, and why others cannot."""
 
 from __future__ import annotations
 

@@ -42,7 +42,13 @@ def test_parts_and_their_sizes(given: dict[str, int], is_searched: bool, sizes: 
     files: dict[str, Any] = {flag: _rows(count, seed) for seed, (flag, count) in enumerate(given.items())}
     parts = split(INPUTS, files.get("calib"), files.get("train"), files.get("judge"), is_searched=is_searched, seed=0)
     assert tuple(parts.sizes.values()) == sizes
-    for one, other in (("train", "select"), ("train", "test"), ("select", "test"), ("calib", "select"), ("calib", "test")):
+    for one, other in (
+        ("train", "select"),
+        ("train", "test"),
+        ("select", "test"),
+        ("calib", "select"),
+        ("calib", "test"),
+    ):
         assert not _ids(getattr(parts, one)) & _ids(getattr(parts, other)), (one, other)
 
 
@@ -50,7 +56,9 @@ def test_labels_stay_with_their_samples_and_seeds_choose() -> None:
     parts = split(INPUTS, None, _rows(100, 0), None, is_searched=True, seed=3)
     rows = _rows(100, 0)["data"]
     assert parts.select is not None and parts.select.labels is not None
-    assert all((rows[label] == row).all() for label, row in zip(parts.select.labels, parts.select.inputs["data"], strict=True))
+    assert all(
+        (rows[label] == row).all() for label, row in zip(parts.select.labels, parts.select.inputs["data"], strict=True)
+    )
     again = split(INPUTS, None, _rows(100, 0), None, is_searched=True, seed=3)
     other = split(INPUTS, None, _rows(100, 0), None, is_searched=True, seed=4)
     assert _ids(again.select) == _ids(parts.select) != _ids(other.select)

@@ -28,14 +28,14 @@ def macs(mod: Any) -> int:
     return sum(macs_by_tensor(mod).values())
 
 
-# Accuracy after half of the multiply-adds is gone, measured 2026-12: l1 0.56, l2 0.64, batch_norm 0.64, reconstruction
-# 0.92 (all corrected, not trained), taylor 0.96 (trained for an epoch each step). The network has 0.98.
+# Accuracy after half of the multiply-adds is gone, measured 2026-12: 0.92, 0.92, 0.93, 0.93 (all corrected, not
+# trained), 0.99 (trained for three epochs after each step). The network has 0.996.
 @pytest.mark.parametrize(
-    "importance, least", [("l1", 0.4), ("l2", 0.4), ("batch_norm", 0.4), ("reconstruction", 0.7), ("taylor", 0.88)]
+    "importance, least", [("l1", 0.85), ("l2", 0.85), ("batch_norm", 0.85), ("reconstruction", 0.87), ("taylor", 0.96)]
 )
 def test_cuts_half_of_the_multiply_adds(importance: str, least: float) -> None:
     given = task.data() if importance == "taylor" else task.calibration()
-    found = prune_neurons(task.state(), config(importance=importance, cut=0.5, epochs=1), given, 0, task.quiet)
+    found = prune_neurons(task.state(), config(importance=importance, cut=0.5, epochs=3, lr=5e-3), given, 0, task.quiet)
     assert macs(found.mod) <= 0.5 * macs(task.trained())
     assert task.accuracy(found.mod) >= least
 

@@ -74,7 +74,7 @@ def test_strength_goes_from_127_levels_to_1_and_gentler_softens() -> None:
     ]
     assert levels == [127, 15, 1]
     state = _run(_network(), strength=1.0, gentler={"fc": 0.5, "point": 0.0})
-    assert {name: why for name, why in state.report.left_alone.items()} == {"point": "its loss was too high"}
+    assert dict(state.report.left_alone) == {"point": "its loss was too high"}
     fc = next(layer for layer in weight_layers(state.mod) if layer.name == "fc")
     assert np.abs(state.coded[fc.digest].integers).max() == 15
 
@@ -97,7 +97,8 @@ def test_a_channel_of_zeros_stays_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "why"), [(np.nan, "NaN or infinity"), (np.inf, "NaN or infinity"), (1e-35, "too small for a float32 step")]
+    ("value", "why"),
+    [(np.nan, "NaN or infinity"), (np.inf, "NaN or infinity"), (1e-35, "too small for a float32 step")],
 )
 def test_what_cannot_be_rounded_is_left_alone(value: float, why: str) -> None:
     head = np.full((16, 10), value, "float32")

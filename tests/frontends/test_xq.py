@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from network_running import module, variable
 from tvm import relax
 from tvm.relax import op
 
@@ -23,10 +21,13 @@ def file(tmp_path: Path) -> Path:
     """Return data [1, 4] -> hidden [1, 6] (coded weights) -> out [1, 6]."""
     tensor = CodedTensor(np.arange(-12, 12, dtype=np.int32).reshape(4, 6), np.array([0.5], np.float32))
 
-    def build(emit: Any, x: relax.Var) -> relax.Var:
-        return emit(op.nn.relu(emit(op.matmul(x, relax.const(tensor.values())), "hidden")), "raw")
-
-    records, arrays = record_module(module(build, variable("data", (1, 4))))
+    builder, x = relax.BlockBuilder(), relax.Var("data", relax.TensorType((1, 4), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            hidden = builder.emit(op.matmul(x, relax.const(tensor.values())), "hidden")
+            out = builder.emit_output(relax.Tuple([builder.emit(op.nn.relu(hidden), "raw")]))
+        builder.emit_func_output(out)
+    records, arrays = record_module(builder.get())
     coded = {digest(tensor.values()): tensor}
     constants = [coded.get(digest(array), array) for array in arrays]
     write_xq(tmp_path / "net.xq", XqFile(records, constants, {"outputs": ["out"]}))

@@ -87,7 +87,7 @@ def test_mutations_with_a_right_checksum_are_contents_or_bad_model() -> None:
 
 
 def test_another_format_is_named() -> None:
-    with pytest.raises(BadModel, match="does not begin like an .xq file"):
+    with pytest.raises(BadModel, match=r"does not begin like an \.xq file"):
         decode_xq(b"PK\x03\x04" + bytes(40), "m.xq")
     with pytest.raises(BadModel, match="format b'XQ9"):
         decode_xq(b"XQ9\n" + bytes(40), "m.xq")

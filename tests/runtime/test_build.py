@@ -86,3 +86,4 @@ def test_core_for_arm64_is_at_most_20_kib() -> None:
     report = json.loads(call(sys.executable, ROOT / "tools" / "size_report.py", "--json"))
     assert report["core"] <= 20 * 1024
     assert report["core"] > 4000  # it did measure something
+    assert 4000 < report["decoders"] <= 8 * 1024  # of coded weights, all coders

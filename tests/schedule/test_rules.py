@@ -12,7 +12,7 @@ from kernel_running import AVX2, MACHINES, NEON, host, kernel, placeholders, ran
 from tvm import te, tirx
 
 from xnncc.codegen.lower_kernel import lower_kernel
-from xnncc.kernels import conv2d, depthwise, matmul, pool, winograd
+from xnncc.kernels import conv2d, conv2d_filter, depthwise, matmul, pool, winograd
 from xnncc.kernels.spatial import Window
 from xnncc.schedule import RULES, schedule_kernel, tuning_space
 from xnncc.schedule.blocks import main_block, schedule_of
@@ -52,6 +52,12 @@ def _conv(v: int, blocks: tuple[int, int], image: tuple[int, int], k: int = 3, s
     return _case("conv2d", v, lambda *t: _relu(conv2d.f32_conv2d(*t, win)), *shapes)
 
 
+def _filter(v: int, taps: int, pixels: int) -> Case:
+    win = Window((1, taps + pixels - 1), (1, taps), (1, 1), (0, 0, 0, 0), (1, pixels))
+    shapes = (2, 1, 1, taps + pixels - 1), (1, 1, 1, -(-taps // v), v), (1,)
+    return _case("conv2d_filter", v, lambda *t: _relu(conv2d_filter.f32_conv2d_filter(*t, win)), *shapes)
+
+
 def _winograd(v: int, m: int, image: tuple[int, int]) -> Case:
     win = Window(image, (3, 3), (1, 1), (1, 1, 1, 1), image)
     shapes = (1, 2, image[0] * image[1], v), ((m + 2) ** 2, 2, 2, v, v), (2, v)
@@ -77,6 +83,7 @@ CASES = {
     "conv 1x1": lambda: _conv(8, (2, 4), (2, 14), k=1),
     "conv in pieces of the image": lambda: _conv(4, (2, 16), (60, 4), k=1, n=1),
     "conv in passes": lambda: _conv(8, (32, 4), (2, 3)),
+    "conv of long windows": lambda: _filter(4, 70, 13),
     "winograd 2": lambda: _winograd(4, 2, (4, 7)),
     "winograd 4": lambda: _winograd(8, 4, (8, 8)),
     "depthwise": lambda: _depthwise(8, (4, 12), 3, 1),
@@ -120,7 +127,7 @@ def test_every_configuration_computes_what_the_unscheduled_kernel_does(name: str
         (func,) = lowered.module.functions.values()
         assert all(re.fullmatch(r"[\d, ]+", extent) for extent in _extents(func)), (config, _extents(func))
         # A kernel whose loops are not vectors is right and useless.
-        assert f"float32x{case.lanes}" in func.script(), f"{config}: no vectors of {case.lanes} lanes"
+        assert re.search(rf"float(32|64)x{case.lanes}\b", func.script()), f"{config}: no vectors of {case.lanes} lanes"
         assert relative_error(run(scheduled, *case.inputs), expected) < TOLERANCE, config
 
 

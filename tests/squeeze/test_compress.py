@@ -59,7 +59,7 @@ def test_the_file_is_a_model_again(classifier: Path, tmp_path: Path) -> None:
     assert imported.runtime.name.endswith("on the compressed graph")
     twice = compress(once.path, tmp_path / "twice.xq")
     assert twice.report["source"]["file"] == "once.xq"
-    assert [step["bytes_after"] for step in twice.report["steps"]][0] <= once.report["steps"][0]["bytes_after"] + 1
+    assert twice.report["steps"][0]["bytes_after"] <= once.report["steps"][0]["bytes_after"] + 1
 
 
 def test_max_loss_holds_and_is_smaller_than_safe(classifier: Path, tmp_path: Path, samples: Samples) -> None:
@@ -150,7 +150,9 @@ def test_training_without_torch_names_the_command(
     import importlib.util
 
     plain = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "torch" else plain(name, *rest))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "torch" else plain(name, *rest)
+    )
     with pytest.raises(CompressError, match=r"pip install 'xnncc\[train\]'"):
         compress(classifier, tmp_path / "net.xq", recipe="max", train=samples(20, 0))
 

@@ -169,7 +169,7 @@ def _broken_contract(result: Any) -> Exception:
         asked = f"--max-loss {loss_words(contract['max_loss'], is_share)}"
         reached = f"the least loss is {loss_words(report['loss']['select'], is_share)}"
     else:
-        asked = f"--target-kib {contract['target_bytes'] / 1024:g}"
+        asked = f"--target-kib {contract['target_bytes'] / 1024:.4g}"
         reached = f"the smallest file is {size(report['result']['bytes'])}"
     costly = ", ".join(entry["layer"] for entry in report["costly"][:3])
     step = f"The best is in {result.path}; see its report." + (f" Layers that cost most: {costly}." if costly else "")

@@ -220,6 +220,12 @@ def _show_artefact(out: Output, facts: dict[str, Any]) -> None:
         [(f["path"], size(f["bytes"]), f["role"], f["sha256"]) for f in facts["files"]],
     )
     out.result()
+    if facts.get("coded"):
+        rows = [
+            (c["name"], shape(c["shape"]), c["coder"], size(c["bytes"]), c["bits_per_weight"]) for c in facts["coded"]
+        ]
+        out.table(("coded weight", "shape", "coder", ">size", ">bits a weight"), rows)
+        out.result()
     source = facts["source"]
     out.result(f"source {source['file']}, sha256 {source['sha256']}")
     out.result("tools  " + ", ".join(f"{tool} {version}" for tool, version in sorted(facts["tools"].items())))

@@ -38,7 +38,7 @@ def _elementwise(labels: Labels, op: Op) -> Axes:
 
 
 def _convolution(labels: Labels, op: Op) -> Axes | None:
-    """x [N, C, ...], w [O, C/G, ...]. G > 1: position i of every group goes together, or whole groups of one channel."""
+    """x [N, C, ...], w [O, C/G, ...]. With groups position i of all of them goes together, or groups of one channel."""
     x, w = op.operands[:2]
     groups, channels, outs = int(op.call.attrs.groups), len(x[1]), len(w[0])
     if op.call.attrs.data_layout[:2] != "NC" or op.call.attrs.kernel_layout[:2] != "OI":
@@ -240,10 +240,11 @@ def _recurrent(labels: Labels, op: Op) -> Axes | list[Axes] | None:
 
 
 _ELEMENTWISE = (
-    "abs acos asin atan ceil cos cosh erf exp floor log negative sign sin sinh sqrt rsqrt tan tanh sigmoid round trunc "
-    "square add subtract multiply divide power maximum minimum equal not_equal less less_equal greater greater_equal "
-    "logical_and logical_or logical_not where nn.relu nn.leakyrelu clip astype isnan"
-).split()
+    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "exp", "floor", "log", "negative", "sign", "sin",
+    "sinh", "sqrt", "rsqrt", "tan", "tanh", "sigmoid", "round", "trunc", "square", "add", "subtract", "multiply",
+    "divide", "power", "maximum", "minimum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "logical_and", "logical_or", "logical_not", "where", "nn.relu", "nn.leakyrelu", "clip", "astype", "isnan",
+)  # fmt: skip
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(_ELEMENTWISE, _elementwise),

@@ -1,14 +1,14 @@
 """Deep Compression, the pipeline of 2015, as the baseline to beat: prune and retrain, share values, train those.
 
-    1  the smallest weights of each layer go, in stages, the others are retrained      section 2
-    2  k-means with linear initialisation over the weights that stay                   section 3.1, 3.2
-    3  the shared values are trained: a value's gradient is the sum over its weights   section 3.3
-    4  Huffman over gaps and values                                                    section 4; the file's coder does it
+    1  section 2     the smallest weights of each layer go, in stages, the others are retrained
+    2  section 3.1   k-means with linear initialisation over the weights that stay
+    3  section 3.3   the shared values are trained: a value's gradient is the sum over its weights
+    4  section 4     Huffman over gaps and values: the file's coder does it
 
-Han, Mao and Dally 2015, "Deep Compression: Compressing Deep Neural Networks with Pruning, Trained Quantization and Huffman
-Coding". Where we differ: a codebook has at most an eighth as many entries as weights that stay (their 256 entries for the
-330 weights of LeNet's first layer would take more room than the weights), and the loss may listen to a teacher
-(``share``; 0 here, as in the paper).
+Han, Mao and Dally 2015, "Deep Compression: Compressing Deep Neural Networks with Pruning, Trained Quantization and
+Huffman Coding". Where we differ: a codebook has at most an eighth as many entries as weights that stay (their 256
+entries for the 330 weights of LeNet's first layer would take more room than the weights), and the loss may listen to a
+teacher (``share``; 0 here, as in the paper).
 
 ``densities`` are the paper's shares of each layer; layers without one follow ``density``, or from the strength s
 1 - 0.9 s.
@@ -24,7 +24,7 @@ from ..ir.coded import CodedTensor, digest
 from .constants import constant_names, rebuilt
 from .layer_report import coded_line
 from .layers import Layer, weight_layers
-from .masked_training import TRAINING, MaskedTraining
+from .masked_training import TRAINING, TRAINING_LIMITS, MaskedTraining
 from .prune_gradually import densities
 from .quantise_codebook import shared_values
 from .result import Data, MethodReport, Progress, Squeezed, StepConfig
@@ -47,6 +47,7 @@ DEFAULTS: dict[str, bool | int | float | str | tuple] = {
     "value_epochs": 2,  # of training the shared values
     "value_lr": 1e-4,
 }
+LIMITS = {"density": (0.0, 1.0), "stages": (1, 1000), "bits_conv": (1, 16), "bits": (1, 16), **TRAINING_LIMITS}
 NEEDS = "train"
 
 
@@ -112,6 +113,7 @@ def _train_values(
     def change() -> None:
         for name, at in index.items():
             gradient = training.network.weights[name].grad
+            assert gradient is not None, f"no gradient reaches {name}"
             sums = torch.zeros(sizes[name]).index_add_(0, at, gradient.flatten())
             gradient.copy_(sums[at].reshape(gradient.shape))
 

@@ -32,13 +32,11 @@ class Lesson:
     """Training samples in batches, each with the teacher's outputs, in an order that follows from the seed.
 
     ``shift_px``: images are moved by up to that many pixels up, down, left or right, one shift for a batch, edges
-    repeated. The teacher sees the same shift; its outputs are kept for all shifts when they fit into memory, because on a network that was cut
-    to a tenth the teacher would cost more than the student.
+    repeated. The teacher sees the same shift; its outputs are kept for all shifts when they fit into memory, because
+    for a network that was cut to a tenth the teacher would cost more than the student.
     """
 
     def __init__(self, data: Data, batch: int, seed: int, shift_px: int = 0) -> None:
-        import torch
-
         self.samples = _train_samples(data)
         assert data.original is not None
         self.teacher = TorchNetwork(data.original)
@@ -165,7 +163,8 @@ def distillation_loss(
 
 def uniform_loss(heads: Sequence[Head], outputs: Sequence[Any]) -> float:
     """Return about the loss of a network that has learnt nothing: what a rate term must never push it to."""
-    return sum(math.log(out.shape[-1]) if is_class_head(head, out) else 0.5 for head, out in zip(heads, outputs))
+    pairs = zip(heads, outputs, strict=True)
+    return sum(math.log(out.shape[-1]) if is_class_head(head, out) else 0.5 for head, out in pairs)
 
 
 def copied(mod: tvm.IRModule) -> tuple[TorchNetwork, Mapping[str, Any]]:

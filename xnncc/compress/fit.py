@@ -57,8 +57,8 @@ def fit(
 ) -> None:
     """Minimise ``loss_of(step)`` over the tensors of ``groups``, in place.
 
-    ``before(step)`` runs every ``plan.every`` steps (tables), ``change()`` between gradients and update (shared values),
-    ``after(step)`` after every update (masks).
+    ``before(step)`` runs every ``plan.every`` steps (tables), ``change()`` between gradients and update (shared
+    values), ``after(step)`` after every update (masks).
     """
     import torch
 

@@ -27,6 +27,7 @@ TRAINING: dict[str, bool | int | float | str | tuple] = {
     "share": 0.5,
     "temperature": 2.0,
 }
+TRAINING_LIMITS = {"batch": (1, 1 << 20), "optimiser": ("adam", "sgd"), "shift_px": (0, 64), "share": (0.0, 1.0)}
 
 
 class MaskedTraining:

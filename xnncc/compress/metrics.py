@@ -1,7 +1,7 @@
 """How much worse a compressed network is: one number, 0 as the original, larger is worse.
 
     top1, top5   share of samples that the original has right, less the share of the compressed one; needs labels
-    agreement    share of decisions (place of the first output's largest value along its last axis) unlike the original's
+    agreement    share of decisions (place of the first output's largest value on its last axis) unlike the original's
     sqnr         energy of the difference divided by the original's: 10^(-dB / 10), worst output
     cosine       1 - cosine similarity, mean over samples, worst output
     FILE.py:F    F(outputs: dict of arrays, labels) -> a score, larger is better; the loss is the original's less it

@@ -56,7 +56,8 @@ class Windows:
     def taps(self, padded: Array) -> Iterator[tuple[int, Array]]:
         """Yield each tap with its view [..., OH, OW] of the padded image: writing to it writes to the image."""
         for tap, cut in enumerate(self._cuts):
-            yield tap, padded[(..., *cut)]
+            at: tuple[Any, ...] = (..., *cut)
+            yield tap, padded[at]
 
     def columns(self, x: Array, groups: int) -> Array:
         """Return [N, G, C/G*KH*KW, OH*OW] of x [N, C, H, W]."""

@@ -2,10 +2,11 @@
 
     stage k of n keeps the share  d + (1 - d) (1 - k/n)^3  of the weights, then trains with the rest held at zero
 
-for the final density d: Zhu and Gupta 2017, "To prune, or not to prune", equation 1. ``score`` says which go: "gradient",
-the mean of (w dL/dw)^2 over the updates of the stage before, which is the first-order loss of cutting w (Molchanov and
-others 2019, "Importance Estimation for Neural Network Pruning", equation 8, for single weights); or "magnitude", |w|
-divided by the RMS of its layer. One budget serves all layers (``synapse_masks.py``), unless ``densities`` fixes some.
+for the final density d: Zhu and Gupta 2017, "To prune, or not to prune", equation 1. ``score`` says which go:
+"gradient", the mean of (w dL/dw)^2 over the updates of the stage before, which is the first-order loss of cutting w
+(Molchanov and others 2019, "Importance Estimation for Neural Network Pruning", equation 8, for single weights); or
+"magnitude", |w| divided by the RMS of its layer. One budget serves all layers (``synapse_masks.py``), unless
+``densities`` fixes some.
 
 Strength s: 0.98 s of the weights become zero; ``sparsity`` other than 0 wins.
 """
@@ -19,7 +20,7 @@ import numpy as np
 
 from ..errors import CompressError
 from .layers import Layer, weight_layers
-from .masked_training import TRAINING, MaskedTraining, pruned_lines
+from .masked_training import TRAINING, TRAINING_LIMITS, MaskedTraining, pruned_lines
 from .result import Data, MethodReport, Progress, Squeezed, StepConfig
 from .synapse_masks import block_of, global_masks
 from .weight_matrix import from_rows, has_matrix, to_rows
@@ -34,6 +35,7 @@ DEFAULTS: dict[str, bool | int | float | str | tuple] = {
     "stages": 4,
     **TRAINING,
 }
+LIMITS = {"sparsity": (0.0, 0.999), "score": ("gradient", "magnitude"), "stages": (1, 1000), **TRAINING_LIMITS}
 NEEDS = "train"
 
 

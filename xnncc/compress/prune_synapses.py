@@ -69,7 +69,7 @@ def prune_synapses(state: Squeezed, config: StepConfig, data: Data, seed: int, p
         new[layer.digest], error = _cut(layer, masks[layer.digest], found, float(params["damp"]))
         lines.append(_line(layer, new[layer.digest], error))
     coded = {key: tensor for key, tensor in state.coded.items() if key not in new}
-    facts = {"pattern": str(params["pattern"]), "zeros": _share_of_zeros(new)}
+    facts: dict[str, str | int | float] = {"pattern": str(params["pattern"]), "zeros": _share_of_zeros(new)}
     report = MethodReport("prune_synapses", tuple(lines), left, facts)
     return Squeezed(with_constants(state.mod, new), coded, report)
 

@@ -47,7 +47,15 @@ DEFAULTS: dict[str, bool | int | float | str | tuple] = {
     "shift_px": 0,
     "share": 0.5,  # of the teacher in the loss when there are labels
     "temperature": 2.0,
-    "bias_bits": 8,  # of biases and other vectors; 0 leaves them floats
+    "bias_bits": 8,  # of biases and other vectors; 0 and 1 leave them floats
+}
+LIMITS = {
+    "rate": (0.0, 1e6),
+    "largest": (1, 1 << 15),
+    "first_step": (1e-6, 1e6),
+    "batch": (1, 1 << 20),
+    "bias_bits": (0, 16),
+    "shift_px": (0, 64),
 }
 NEEDS = "train"
 
@@ -80,7 +88,7 @@ def quantise_entropy(state: Squeezed, config: StepConfig, data: Data, seed: int,
     layers, left_alone = _chosen(state, config, network.weights)
     if not layers:
         return Squeezed(state.mod, state.coded, MethodReport("quantise_entropy", (), left_alone))
-    vectors = _vectors(network.weights, layers) if config.params["bias_bits"] else []
+    vectors = _vectors(network.weights, layers) if int(config.params["bias_bits"]) > 1 else []
     run = _Run(network, layers, vectors, config, data, seed)
     run.train(progress)
     return run.result(state, left_alone)

@@ -1,10 +1,10 @@
 """quantise_mixed: each layer gets the width that its measured loss allows.
 
-Every layer alone is rounded to ``probe`` bits and the change of the network's answer is measured on samples, before a
-softmax or sigmoid, which would hide large changes. Noise falls with the square of the number of levels, 2^(bits - 1) - 1,
-so that one measurement gives a layer's loss at any width; widths are then handed out bit by bit to the layer that gains
-most for the bits it costs, until the mean is ``bits`` (Dong, Yao, Gholami, Mahoney and Keutzer 2019, "HAWQ", give widths
-by the Hessian's spectrum; here the loss itself is measured).
+Every layer alone is rounded to ``probe`` bits and the change of the network's answer is measured on samples, before
+a softmax or sigmoid, which would hide large changes. Noise falls with the square of the number of levels,
+2^(bits - 1) - 1, so that one measurement gives a layer's loss at any width; widths are then handed out bit by bit to
+the layer that gains most for the bits it costs, until the mean is ``bits`` (Dong, Yao, Gholami, Mahoney and Keutzer
+2019, "HAWQ", give widths by the Hessian's spectrum; here the loss itself is measured).
 
 ``bits``: mean over all weights; 0 takes it from the strength s: 8 - 5 s. One step for each output channel.
 """

@@ -31,15 +31,19 @@ from .result import Method
 
 # Method -> whether it runs on nothing ("nothing"), on samples ("calib") or needs gradients ("train"). Sorted.
 METHODS: dict[str, str] = {
+    "calibrate_int8": "calib",
     "deep_compression": "train",
+    "equalise_layers": "nothing",
     "fine_tune": "train",
     "prune_gradually": "train",
     "prune_neurons": "nothing",
     "prune_synapses": "nothing",
+    "quantise_adaround": "calib",
     "quantise_admm": "nothing",
     "quantise_codebook": "nothing",
     "quantise_entropy": "train",
     "quantise_fisher": "nothing",
+    "quantise_mixed": "calib",
     "quantise_round": "nothing",
     "quantise_small": "nothing",
     "tune_scales": "train",

@@ -142,7 +142,7 @@ def cached(folder: str | None, key: str, make: Any) -> Statistics:
     found = make()
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(".tmp.npz")
-    np.savez(aside, **_arrays(found))
+    np.savez(aside, **_arrays(found))  # type: ignore[arg-type]
     aside.rename(path)
     return found
 

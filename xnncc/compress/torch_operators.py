@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from tvm.ir import Call
@@ -93,15 +94,20 @@ def _strided_slice(call: Call, x: Tensor, axes: Any, begin: Any, end: Any, strid
     return x[tuple(cut)]
 
 
+_PADS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}  # Relax's modes as numpy calls them
+
+
 def _pad(call: Call, x: Tensor) -> Tensor | None:
-    widths = _ints(call.attrs.pad_width)
-    mode = {"constant": "constant", "reflect": "reflect", "replicate": "replicate"}.get(call.attrs.pad_mode)
-    backwards = [w for axis in reversed(range(x.ndim)) for w in widths[2 * axis : 2 * axis + 2]]  # torch's order
+    widths, mode = _ints(call.attrs.pad_width), call.attrs.pad_mode
     if mode == "constant":
+        backwards = [w for axis in reversed(range(x.ndim)) for w in widths[2 * axis : 2 * axis + 2]]  # torch's order
         return F.pad(x, backwards, value=float(call.attrs.pad_value))
-    if mode is None or any(backwards[4:]) or x.ndim < 3:
-        return None
-    return F.pad(x, backwards[:4] if x.ndim > 3 else backwards[:2], mode=mode)
+    for axis in range(x.ndim):
+        low, high = widths[2 * axis : 2 * axis + 2]
+        if low or high:
+            rows = np.pad(np.arange(x.shape[axis]), (low, high), _PADS[mode])
+            x = x.index_select(axis, torch.from_numpy(rows))
+    return x
 
 
 def _take(call: Call, x: Tensor, indices: Tensor) -> Tensor | None:

@@ -75,7 +75,7 @@ def record_module(mod: tvm.IRModule) -> tuple[list[Any], list[np.ndarray]]:
     outputs = [writer.operand(field) for field in returned.fields]
     inputs = [[str(var.name), [int(d) for d in var.ty.shape.values], str(var.ty.dtype)] for var in main.params]
     kernels = [[name, record_kernel(mod[name])] for name in writer.kernels]
-    short = _shortened([entry[0] for entry in inputs], names)
+    short = _shortened([str(var.name) for var in main.params], names)
     return [inputs, kernels, nodes, outputs, short], writer.constants
 
 

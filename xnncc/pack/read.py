@@ -168,7 +168,7 @@ class _Meta:
         self.reader, self.data = reader, data
         self.strings = b""
 
-    def package(self, build_id: int, weights: memoryview, extra: tuple[Section, ...]) -> Package:
+    def package(self, build_id: int, weights: bytes | memoryview, extra: tuple[Section, ...]) -> Package:
         """Return the package that this META, these weights and these other sections make."""
         if len(self.data) < layout.META.size:
             self.reader.refuse(f"its description is only {len(self.data)} bytes long")

@@ -22,6 +22,7 @@ from ..target import Machine
 from . import (
     bmm_packed,
     conv2d_direct,
+    conv2d_filter,
     conv2d_winograd,
     depthwise_rows,
     elementwise,
@@ -41,6 +42,7 @@ RULES: dict[str, Any] = {
     rule.NAME: rule
     for rule in (
         conv2d_direct,
+        conv2d_filter,
         conv2d_winograd,
         depthwise_rows,
         pool_rows,

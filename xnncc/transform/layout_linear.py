@@ -9,13 +9,14 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from ..kernels import conv2d, depthwise, matmul, packing, winograd
+from ..kernels import conv2d, conv2d_filter, depthwise, matmul, packing, winograd
 from ..kernels.spatial import Window
 from .choose_conv import choose_algorithm, direct_pixels, winograd_m
 from .layout_walk import INJECTIVE, OPAQUE, OUT_FUSABLE, Pending, Value, Walk, constant, per_channel, shape_of
 from .stored_weights import Stored, packed_weights
 
 FIRST_LAYER_CHANNELS = 4  # up to this many input channels a convolution reads plain pixels
+LEAST_TAPS = 64  # from so many in a row on, the lanes may be taps
 DENSE_GROUPS = 4  # up to this many ragged groups are cheaper as one convolution with zeros than as plain loops
 
 Emitter = Callable[[Pending], relax.Expr]  # -> the kernel's output
@@ -115,15 +116,18 @@ def linear_conv(
         w, groups, stored = walk.coded.follow(w, lambda a: _dense(a, split)), 1, None
     walk.settle(x)
     is_first = x.image is None and c <= FIRST_LAYER_CHANNELS and groups == 1 and win.spread == (1, 1)
+    is_filter = is_first and win.kernel[1] >= LEAST_TAPS and 2 * o <= v and win.dilation[1] == 1
     source = x if is_first else walk.packed(x)
     if groups > 1 and c == groups == o:
         emit = _depthwise_emitter(walk, source, win)
+    elif is_filter:
+        emit = _filter_emitter(walk, source, win)
     elif is_first:
         emit = _first_emitter(walk, source, win)
     else:
         emit = _packed_emitter(walk, source, win, groups, out)
     pending = Pending(w.astype("float32"), np.zeros(o, "float32"), emit, (walk.name,), stored=stored)
-    return Value(out, image=out[1:], pending=pending, name=walk.name)
+    return Value(out, image=None if is_filter else out[1:], pending=pending, name=walk.name)
 
 
 def _depthwise_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
@@ -133,6 +137,17 @@ def _depthwise_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
         pack = lambda w: depthwise.pack_depthwise_weights(w, walk.lanes, blocks)  # noqa: E731
         fn = lambda x, w, b: depthwise.f32_depthwise(x, w, b, win)  # noqa: E731
         return _emit_conv(walk, fn, source, packed_weights(walk, p, pack, blocks), p.bias, blocks, "depthwise")
+
+    return emit
+
+
+def _filter_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
+    """Few channels of long windows; the only convolution whose output is plain."""
+
+    def emit(p: Pending) -> relax.Expr:
+        packed = constant(walk.coded.follow(p.weights, lambda w: conv2d_filter.pack_filter_weights(w, walk.lanes)))
+        fn = lambda x, w, b: conv2d_filter.f32_conv2d_filter(x, w, b, win)  # noqa: E731
+        return walk.emit(fn, source.expr, packed, constant(p.bias), hint="conv2d_filter", pattern=OUT_FUSABLE)
 
     return emit
 

@@ -1,14 +1,13 @@
-"""Loops written out, sequences of known length, bodies of operators, inputs fixed at build time."""
+"""Loops written out, sequences of known length, bodies of operators."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from onnx_models import const, graph, info, model, node, one_node, random, save
+from onnx_models import const, graph, info, model, node, one_node, random
 
-from xnncc.errors import BadInput, UnsupportedModel
-from xnncc.frontends.onnx import load_onnx
+from xnncc.errors import UnsupportedModel
 
 
 def scalar(name: str, kind: int):
@@ -55,17 +54,6 @@ def test_sequences_are_no_outputs(load):
     made = model([node("SplitToSequence", ["x"], ["s"])], [info("x", shape=[3, 2])], [info("s")])
     with pytest.raises(UnsupportedModel, match="output 's' is a sequence or an optional"):
         load(made, {"x": random(3, 2)})
-
-
-def test_inputs_can_be_fixed(tmp_path):
-    made, feeds = one_node("Slice", random(6, 2), np.array([1]), np.array([4]))
-    path = save(made, tmp_path / "m.onnx")
-    found = load_onnx(path, {}, None, check=False, fixed={"x1": feeds["x1"], "x2": feeds["x2"]})
-    assert [t.name for t in found.inputs] == ["x0"] and found.outputs[0].shape == (3, 2)
-    with pytest.raises(BadInput, match=r"fixed input 'x9': the model has no such input. Inputs: 'x0'"):
-        load_onnx(path, {}, None, fixed={"x9": feeds["x1"]})
-    with pytest.raises(BadInput, match="it is float, the model wants int64"):
-        load_onnx(path, {}, None, fixed={"x1": np.float32([1])})
 
 
 def test_half_networks_compute_in_float32(load, operators):

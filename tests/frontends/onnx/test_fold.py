@@ -71,9 +71,7 @@ def test_dead_code_is_dropped(load, operators):
 def test_huge_constants_are_refused(load):
     made = chain(node("ConstantOfShape", ["s"], ["c"], name="bomb"), node("Add", ["x", "c"], ["y"]),
                  weights={"s": np.array([2**40, 2**20])})  # fmt: skip
-    with pytest.raises(
-        UnsupportedModel, match=r"node 'bomb' \(ConstantOfShape\): a constant of shape .* is larger than"
-    ):
+    with pytest.raises(UnsupportedModel, match=r"node 'bomb' \(ConstantOfShape\): its constant result is larger than"):
         load(*made)
 
 

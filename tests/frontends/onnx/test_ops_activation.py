@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_models import const, random
+from onnx_models import const, one_node, random
+
+from xnncc.frontends.evaluate import evaluate
 
 X = random(2, 3, 5, low=-4, high=4)
 
@@ -85,3 +87,11 @@ def test_dropout_is_nothing(matches, operators):
 
 def test_dropout_in_training_is_refused(refuses):
     assert "training_mode is set" in refuses("Dropout", X, const(0.5), const(np.array(True)))
+
+
+def test_halves_take_every_step_of_softmax_in_float16(load):
+    x = random(5, 40, low=-6, high=6).astype("float16")
+    made, feeds = one_node("Softmax", x, axis=1)
+    (ours,) = evaluate(load(made, feeds).mod, [x])[0]
+    powers = np.exp(x - x.max(1, keepdims=True))
+    assert ours.dtype == "float16" and (ours == powers / powers.sum(1, keepdims=True)).all()

@@ -36,7 +36,8 @@ def test_sigmoid_and_leaky_relu(quantised):
 
 def test_pools(quantised):
     quantised("QLinearGlobalAveragePool", X, SCALE, zero(120), const(0.04), zero(110))
-    quantised("QLinearAveragePool", X, SCALE, zero(120), const(0.04), zero(110), kernel_shape=[3, 3], strides=[2, 1],
+    scale = const(0.043)  # no average lies halfway between two steps, where one rounding of float32 decides
+    quantised("QLinearAveragePool", X, SCALE, zero(120), scale, zero(110), kernel_shape=[3, 3], strides=[2, 1],
               pads=[1, 1, 1, 1])  # fmt: skip
 
 

@@ -72,7 +72,9 @@ def test_damage_is_refused(tensors: list[CodedTensor], data: st.DataObject) -> N
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from([0, 1, 2, 3]), st.integers(0, 255), st.integers(0, 255), st.binary(max_size=60), st.data())
-def test_any_stream_gives_tensors_or_none(coder: int, first: int, second: int, data: bytes, draw: st.DataObject) -> None:
+def test_any_stream_gives_tensors_or_none(
+    coder: int, first: int, second: int, data: bytes, draw: st.DataObject
+) -> None:
     """Compiled and plain decoders agree on streams that no encoder wrote."""
     from xnncc.pack.coding import native
 
@@ -93,7 +95,7 @@ def test_compiled_and_plain_coders_write_the_same(coder: str, density: float, mo
 
     if native.load() is None:
         pytest.skip("no C compiler here: nothing to compare with")
-    tensors = [dense(20, 30, density, seed=1), dense(3, 70, density, seed=2)]
+    tensors = [dense(20, 30, density, seed=1), dense(3, 70, density, seed=2) * np.int32(25)]
     stream, _ = encode_stream(tensors, [coder])
     monkeypatch.setattr(native, "load", lambda: None)
     assert encode_stream(tensors, [coder])[0] == stream
@@ -125,6 +127,18 @@ def test_small_tensors_share_a_stream() -> None:
     tensors = [CodedTensor(dense(10, 20, 0.3, seed), ONE) for seed in range(10)]
     apart = sum(len(coding.encode([tensor])) for tensor in tensors)
     assert len(coding.encode(tensors)) < 0.8 * apart
+
+
+def test_a_large_network_is_coded_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one way, so that it takes a minute and not an hour; the size is within a percent of the best."""
+    from xnncc.pack.coding import native
+
+    tensors = [CodedTensor(dense(200, 400, 0.3, 1), ONE)]
+    best = len(coding.encode(tensors, ("range",)))
+    monkeypatch.setattr(native, "load", lambda: None)
+    data = coding.encode(tensors, ("range",))
+    assert best <= len(data) < 1.01 * best
+    assert same(coding.decode(data)[0], tensors[0])
 
 
 def test_sizes_tell_where_the_bytes_are() -> None:

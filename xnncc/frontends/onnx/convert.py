@@ -63,6 +63,9 @@ class GraphConverter:
             if 0 in info.shape:
                 why = f"input '{info.name}' is {list(info.shape)} and has no elements"
                 raise UnsupportedModel(f"{self._path}", why, "Every dimension must be at least 1.")
+            if math.prod(info.shape) > MAX_ELEMENTS:
+                why = f"input '{info.name}' is {list(info.shape)} and has more than {MAX_ELEMENTS} elements"
+                raise UnsupportedModel(f"{self._path}", why, "Give it a smaller shape.")
         scope: Scope = {i.name: self._build.input(i.name, i.shape, i.dtype) for i in inputs}
         outputs = self._run(self._graph, scope)
         if self.problems:
@@ -88,6 +91,9 @@ class GraphConverter:
 
     def _run(self, graph: onnx.GraphProto, scope: Scope) -> list[Value]:
         """Convert a graph within ``scope`` and return its outputs."""
+        for name, count in Counter(tensor.name for tensor in graph.initializer).items():
+            if count > 1:
+                raise BadModel(f"{self._path}", f"two weights are called '{name}'", _AGAIN)
         for tensor in graph.initializer:
             scope[tensor.name] = self._weight(tensor)
         self._run_nodes(graph.node, scope)

@@ -102,10 +102,8 @@ def evaluate(proto: onnx.NodeProto, values: list[Any], opset: int) -> list[np.nd
     axes = next((list(a.ints) for a in proto.attribute if a.name == "axes"), None)
     if proto.op_type == "Unsqueeze" and axes is not None:  # onnx 1.23.2 has no reference for axes as an attribute
         return [_unsqueezed(values[0], axes)]
-    if proto.op_type in _SIZED_BY_INPUT:
-        shape = values[_SIZED_BY_INPUT[proto.op_type]]
-        if np.prod(np.asarray(shape, "float64")) * 8 > MAX_BYTES:
-            raise Refused(f"a constant of shape {shape.tolist()} is larger than {MAX_BYTES} bytes")
+    if _most_elements(proto.op_type, values) * 8 > MAX_BYTES:
+        raise Refused(f"its constant result is larger than {MAX_BYTES} bytes")
     names = list(proto.input)
     feeds = {name: value for name, value in zip(names, values, strict=False) if name and value is not None}
     try:
@@ -116,6 +114,29 @@ def evaluate(proto: onnx.NodeProto, values: list[Any], opset: int) -> list[np.nd
     except Exception as error:  # the reference operators raise whatever numpy raises; all of it means: a bad node
         raise Refused(f"its constant result cannot be computed ({type(error).__name__}: {error})") from error
     return [_checked(proto, result) for result in results]
+
+
+def _most_elements(operator: str, values: list[Any]) -> float:
+    """Return how many elements the result has at most, for operators that make much of little; 0 for others."""
+
+    def product(index: int, least: float = 0) -> float:
+        given = values[index] if index < len(values) else None
+        return 1.0 if given is None else float(np.prod(np.maximum(np.asarray(given, "float64"), least)))
+
+    if operator in _SIZED_BY_INPUT:
+        return product(_SIZED_BY_INPUT[operator])
+    if operator == "Range" and all(value is not None and value.size == 1 for value in values):
+        start, limit, step = (float(value.reshape(-1)[0]) for value in values)
+        return (limit - start) / step if step else 0
+    if operator in ("Tile", "OneHot") and values[0] is not None:
+        return values[0].size * product(1, least=1)
+    if operator == "Pad" and len(values) > 1 and values[0] is not None and values[1] is not None:
+        return values[0].size * float(np.prod(1 + np.abs(np.asarray(values[1], "float64"))))
+    try:
+        shape = np.broadcast_shapes(*(value.shape for value in values if value is not None))
+    except ValueError:
+        return 0
+    return float(np.prod(np.array(shape, "float64")))
 
 
 def _unsqueezed(array: np.ndarray, axes: list[int]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import onnx
@@ -12,6 +13,7 @@ from ...errors import BadModel, UnsupportedModel
 from ..sniff import looks_like
 
 MAX_FILE_BYTES = 2**31 - 1  # a protobuf message cannot be longer; larger models keep weights in external files
+MAX_NODES = 2**20  # after local functions are put in place
 MAX_EXTERNAL_BYTES = 2**34  # 16 GiB of weights: nothing for a device is larger
 
 
@@ -43,11 +45,39 @@ def read_graph(path: Path) -> onnx.ModelProto:
         raise BadModel(f"{path}", "a name in it is not text (UTF-8)", "Download or export the model again.")
     if not model.graph.output:
         raise BadModel(f"{path}", "the graph has no output", "Export the model again.")
-    if model.functions:
-        from onnx import inliner
+    return _inlined(model, path) if model.functions else model
 
-        model = inliner.inline_local_functions(model)
-    return model
+
+def _inlined(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
+    """Return the model without local functions; counts first, as functions that call others twice grow like 2^n."""
+    from onnx import inliner
+
+    bodies = {(function.domain, function.name): function.node for function in model.functions}
+    counts: dict[tuple[str, str], int | None] = {}
+
+    def count_of(nodes: Iterable[onnx.NodeProto]) -> int:
+        total = 0
+        for node in nodes:
+            subgraphs = [a.g.node for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
+            total += 1 + sum(count_of(inner) for inner in subgraphs)
+            key = (node.domain, node.op_type)
+            if key in bodies:
+                if key in counts and counts[key] is None:
+                    raise BadModel(f"{path}", f"function '{node.op_type}' calls itself", "Export the model again.")
+                if key not in counts:
+                    counts[key] = None
+                    counts[key] = count_of(bodies[key])
+                total += counts[key] or 0
+        return total
+
+    if (total := count_of(model.graph.node)) > MAX_NODES:
+        why = f"its functions stand for {total} nodes, at most {MAX_NODES} are read"
+        raise BadModel(f"{path}", why, "Export the model again.")
+    try:
+        return inliner.inline_local_functions(model)
+    except Exception as error:  # what the inliner raises has no common base below Exception
+        why = f"its functions cannot be put in place ({str(error).strip().splitlines()[0][:200]})"
+        raise BadModel(f"{path}", why, "Export the model again.") from error
 
 
 def _parse(path: Path) -> onnx.ModelProto:

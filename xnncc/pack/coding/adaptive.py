@@ -1,8 +1,9 @@
 """One-pass adaptive Huffman code of runs and values: no table, what was sent so far is the statistics.
 
 Faller 1973, Gallager 1978 ("Variations on a theme by Huffman"), Knuth 1985 ("Dynamic Huffman coding"). Nodes are
-numbered by falling weight: 0 is the root, siblings stand side by side, and the last node is the leaf of all symbols that
-were not seen yet; its code is followed by the symbol's number. ``runtime/src/decode_adaptive.c`` keeps the same tree.
+numbered by falling weight: 0 is the root, siblings stand side by side, and the last node is the leaf of all symbols
+that were not seen yet; its code is followed by the symbol's number. The same tree is in
+``runtime/src/decode_adaptive.c``.
 """
 
 from __future__ import annotations

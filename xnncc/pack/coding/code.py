@@ -13,7 +13,7 @@ import numpy as np
 
 from xnncc.ir.coded import CodedTensor
 from xnncc.pack.coding import layout
-from xnncc.pack.coding.coders import CODERS, decode_stream, encode_stream
+from xnncc.pack.coding.coders import CODERS, decode_stream, encode_stream, may_try_all
 from xnncc.pack.coding.layout import Record, Stream, record_of, tensor_of
 
 LARGE = (1 << 62, 1 << 16, 1 << 13)  # weights from which a tensor has a stream of its own; the smallest result wins
@@ -41,7 +41,9 @@ def encode_with_sizes(
     """Return what ``encode`` does, and what of it belongs to which tensor."""
     tried: dict[tuple[int, ...], tuple[Stream, list[int]]] = {}
     best: Encoded | None = None
-    groupings = {_groups(tensors, large): None for large in (PARALLEL if parallel else LARGE)}
+    limits: tuple[int, ...] = PARALLEL if parallel else LARGE
+    limits = limits if may_try_all(sum(tensor.size for tensor in tensors)) else PARALLEL[:1]
+    groupings = {_groups(tensors, large): None for large in limits}
     for groups in groupings:
         for group in groups:
             if group not in tried:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -12,12 +13,13 @@ from xnncc.pack.coding.adaptive import decode_adaptive, encode_adaptive
 from xnncc.pack.coding.huffman import decode_huffman, encode_huffman
 from xnncc.pack.coding.layout import ADAPTIVE, HUFFMAN, RANGE, EndOfStream, Stream
 from xnncc.pack.coding.range_coder import decode_range, encode_range
+from xnncc.pack.coding.range_model import MOST_SHIFT
 from xnncc.pack.coding.runs import MOST_SYMBOLS, Alphabet
 
 CODERS = ("huffman", "adaptive", "range")  # by number in layout.py
 # The adaptive code wins by under one percent, and only where a table costs as much: larger streams are not tried,
 # unless it is the only coder asked for. It takes 20 microseconds a symbol.
-ADAPTIVE_MOST = 1 << 16
+ADAPTIVE_MOST = 1 << 14
 MOST_PER_BYTE = 12000  # weights: what a byte can stand for at the greatest probability that any coder has
 
 Shapes = Sequence[tuple[int, int]]
@@ -30,11 +32,12 @@ def encode_stream(tensors: list[np.ndarray], coders: Collection[str]) -> Coded:
     weights = [tensor.size for tensor in tensors]
     values = np.concatenate([np.asarray(tensor, np.int32).reshape(-1) for tensor in tensors])
     if "range" in coders:
-        fast = native.load()
+        fast, shifts = native.load(), [0, *_shifts(values)]
         encode = fast.encode_range if fast else encode_range
-        for is_plain in (False, True):
-            data, ends = encode(tensors, is_plain)
-            tries.append((Stream(RANGE, int(is_plain), 0, data), ends))
+        choices = [*product((False, True), shifts)] if may_try_all(len(values)) else [(False, shifts[len(shifts) // 2])]
+        for is_plain, shift in choices:
+            data, ends = encode(tensors, is_plain, shift)
+            tries.append((Stream(RANGE, int(is_plain), shift, data), ends))
     if "huffman" in coders:
         alphabet, data, ends = encode_huffman(values, weights)
         tries.append((Stream(HUFFMAN, alphabet.longest, alphabet.most, data), ends))
@@ -42,6 +45,18 @@ def encode_stream(tensors: list[np.ndarray], coders: Collection[str]) -> Coded:
         alphabet, data, ends = encode_adaptive(values, weights)
         tries.append((Stream(ADAPTIVE, alphabet.longest, alphabet.most, data), ends))
     return min(tries, key=lambda coded: len(coded[0].data))
+
+
+def may_try_all(weights: int) -> bool:
+    """Return whether there is time to code so many weights in every way. Compiled there always is; in Python, at 10 to
+    30 microseconds a weight, a large network is coded in one way, which costs about a percent."""
+    return native.load() is not None or weights <= 1 << 16
+
+
+def _shifts(values: np.ndarray) -> list[int]:
+    """Return how many low bits are worth coding apart: a magnitude is a few units then. None for most tensors."""
+    mean = float(np.abs(values, dtype=np.float64).mean()) if values.size else 0.0
+    return [shift for shift in range(1, MOST_SHIFT + 1) if 1 <= mean / (1 << shift) < 6]
 
 
 def decode_stream(stream: Stream, shapes: Shapes) -> list[np.ndarray]:
@@ -66,8 +81,8 @@ def decode_plain(stream: Stream, shapes: Shapes) -> list[np.ndarray] | None:
     """Return what ``Native.decode`` does, without a compiler."""
     try:
         if stream.coder == RANGE:
-            good = stream.first <= 1 and stream.second == 0
-            return decode_range(stream.data, shapes, bool(stream.first)) if good else None
+            good = stream.first <= 1 and stream.second <= MOST_SHIFT
+            return decode_range(stream.data, shapes, bool(stream.first), stream.second) if good else None
         decoders: dict[int, Callable[[bytes, Alphabet, int], np.ndarray]] = {
             HUFFMAN: decode_huffman,
             ADAPTIVE: decode_adaptive,

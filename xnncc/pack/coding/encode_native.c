@@ -79,6 +79,19 @@ static int put(encoder *e, xnnrt_counter *counter, xnnrt_counter *parent, int bi
     return bit;
 }
 
+static void put_tail(encoder *e, xnnrt_counter *counters, int count, int learnt, uint32_t value) {
+    uint32_t tail = 1;
+    for (int i = count - 1; i >= 0; i--) {
+        int bit = value >> i & 1;
+        if (i >= count - learnt) {
+            put(e, &counters[tail - 1], NULL, bit);
+        } else {
+            narrow(e, e->range >> 1, bit);
+        }
+        tail = tail << 1 | (uint32_t)bit;
+    }
+}
+
 static void put_magnitude(encoder *e, uint32_t size, uint32_t level, int sign) {
     for (uint32_t j = 0; j < RANGE_UNARY; j++) {
         if (!put(e, &e->model.magnitude[level][sign][j], &e->model.all_magnitude[sign][j], size > j + 1)) {
@@ -90,11 +103,15 @@ static void put_magnitude(encoder *e, uint32_t size, uint32_t level, int sign) {
     while (length < RANGE_LONGEST && put(e, &e->model.length[length], NULL, rest >> (length + 1) != 0)) {
         length++;
     }
-    for (int i = length - 1; i >= 0; i--) {
-        if (i == length - 1) {
-            put(e, &e->model.top[length], NULL, rest >> i & 1);
-        } else {
-            narrow(e, e->range >> 1, rest >> i & 1);
+    put_tail(e, &e->model.top[length], length, 1, rest);
+}
+
+static void put_low(encoder *e, const int32_t *values, size_t columns, int shift) {
+    for (size_t c = 0; c < columns; c++) {
+        uint32_t size = (uint32_t)(values[c] < 0 ? -values[c] : values[c]), high = size >> shift;
+        put_tail(e, e->model.low[high < RANGE_LOW_BINS ? high : RANGE_LOW_BINS - 1], shift, RANGE_LOW_LEARNT, size);
+        if (high == 0 && size != 0) {
+            narrow(e, e->range >> 1, values[c] < 0);
         }
     }
 }
@@ -107,17 +124,18 @@ static int rate_of(size_t n, int most) {
     return bits;
 }
 
-static void put_tensor(encoder *e, const int32_t *values, size_t rows, size_t columns, uint32_t mask, uint32_t *column) {
+static void put_tensor(encoder *e, const int32_t *values, size_t rows, size_t columns, uint32_t mask, int shift,
+                       uint32_t *column) {
     memset(column, 0, columns * sizeof *column);
     for (size_t r = 0; r < rows; r++) {
         int32_t row_mean = 0;
         uint32_t left = 0;
         for (size_t c = 0; c < columns; c++) {
-            int32_t value = *values++, mean = (int32_t)(column[c] >> 2), size = value < 0 ? -value : value;
+            int32_t value = values[c], mean = (int32_t)(column[c] >> 2), size = (value < 0 ? -value : value) >> shift;
             uint32_t by_column = e->model.level[mean >> 4] & mask, by_row = e->model.level[row_mean >> 4] & mask;
             uint32_t before = left;
             left = 0;
-            if (put(e, &e->model.zero[by_column][by_row], &e->model.all_zero, value != 0)) {
+            if (put(e, &e->model.zero[by_column][by_row], &e->model.all_zero, size != 0)) {
                 put(e, &e->model.sign[(3 * before + (column[c] & 3)) & mask], &e->model.all_sign, value < 0);
                 put_magnitude(e, (uint32_t)size, e->model.level[(mean + row_mean) >> 5] & mask, value < 0);
                 size = (size < RANGE_CAPPED ? size : RANGE_CAPPED) << 12;
@@ -126,6 +144,10 @@ static void put_tensor(encoder *e, const int32_t *values, size_t rows, size_t co
             column[c] = (uint32_t)(mean + ((size - mean) >> rate_of(r + 1, RANGE_COLUMN_RATE))) << 2 | left;
             row_mean += (size - row_mean) >> rate_of(c + 1, RANGE_ROW_RATE);
         }
+        if (shift != 0) {
+            put_low(e, values, columns, shift);
+        }
+        values += columns;
     }
 }
 
@@ -146,7 +168,7 @@ static void finish(encoder *e) {
 /* Code `count` tensors, one after the other in `values`, into one stream at *out (give it back with
  * xnncc_free). ends[i]: bytes after tensor i. Returns the length. */
 EXPORT size_t xnncc_encode_range(const int32_t *values, size_t count, const uint64_t *rows, const uint64_t *columns,
-                                 int is_plain, uint8_t **out, uint64_t *ends) {
+                                 int is_plain, uint32_t shift, uint8_t **out, uint64_t *ends) {
     encoder *e = calloc(1, sizeof *e);
     uint64_t widest = 1;
     for (size_t i = 0; i < count; i++) {
@@ -159,7 +181,7 @@ EXPORT size_t xnncc_encode_range(const int32_t *values, size_t count, const uint
     e->range = UINT64_MAX;
     xnnrt_range_model_init(&e->model);
     for (size_t i = 0; i < count; i++) {
-        put_tensor(e, values, rows[i], columns[i], is_plain ? 0 : ~(uint32_t)0, column);
+        put_tensor(e, values, rows[i], columns[i], is_plain ? 0 : ~(uint32_t)0, (int)shift, column);
         values += rows[i] * columns[i];
         ends[i] = e->size;
     }

@@ -1,9 +1,9 @@
 """Canonical Huffman codes of runs and values, at most ``LONGEST`` bits: the coder that decodes fastest.
 
 Code lengths by package-merge: Larmore and Hirschberg 1990, "A fast algorithm for optimal length-limited Huffman
-codes". Codes are numbered by length, then symbol; their bits stand in the stream from the highest on. The stream begins with the
-length of each symbol, 4 bits; after a 0, how many more zeros follow: with n = that number plus one, the bits of n below
-its highest counted in ones and a zero, then these bits.
+codes". Codes are numbered by length, then symbol; their bits stand in the stream from the highest on. The stream begins
+with the length of each symbol, 4 bits; after a 0, how many more zeros follow: with n = that number plus one, the bits
+of n below its highest counted in ones and a zero, then these bits.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def decode_huffman(data: bytes, alphabet: Alphabet, count: int) -> np.ndarray:
     symbols, counts = symbol_of.tolist(), lengths.tolist()
     out = Expander(alphabet, count)
     while not out.is_full:
-        symbol = symbols[reader.peek(LONGEST)]
-        reader.take(counts[symbol])
-        out.add(symbol, reader)
+        found = symbols[reader.peek(LONGEST)]
+        reader.take(counts[found])
+        out.add(found, reader)
     return out.values
 
 

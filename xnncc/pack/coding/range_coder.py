@@ -30,11 +30,10 @@ class RangeEncoder:
         self.counters.observe(counter, parent, bit)
         return bit
 
-    def raw(self, bits: int, value: int) -> int:
-        """Write ``value`` in ``bits`` bits of even probability, highest first."""
-        for i in reversed(range(bits)):
-            self._narrow(self.range >> 1, value >> i & 1)
-        return value
+    def raw(self, bit: int) -> int:
+        """Write ``bit`` with even probability."""
+        self._narrow(self.range >> 1, bit)
+        return bit
 
     def _narrow(self, bound: int, bit: int) -> None:
         if bit:
@@ -85,12 +84,9 @@ class RangeDecoder:
         self.counters.observe(counter, parent, bit)
         return bit
 
-    def raw(self, bits: int, _: int) -> int:
-        """Return the next ``bits`` bits of even probability."""
-        value = 0
-        for _i in range(bits):
-            value = value << 1 | self._narrow(self.range >> 1)
-        return value
+    def raw(self, _: int) -> int:
+        """Return the next bit, of even probability."""
+        return self._narrow(self.range >> 1)
 
     def _narrow(self, bound: int) -> int:
         bit = int(self.value >= bound)
@@ -108,17 +104,17 @@ class RangeDecoder:
         return bit
 
 
-def encode_range(tensors: Sequence[np.ndarray], is_plain: bool) -> tuple[bytes, list[int]]:
+def encode_range(tensors: Sequence[np.ndarray], is_plain: bool, shift: int = 0) -> tuple[bytes, list[int]]:
     """Return one stream of ``tensors`` [rows, columns] int32 and its length after each of them."""
     encoder, ends = RangeEncoder(), []
     for tensor in tensors:
-        code_tensor(tensor.copy(), is_plain, encoder.code, encoder.raw)
+        code_tensor(tensor.copy(), is_plain, shift, encoder.code, encoder.raw)
         ends.append(len(encoder.out))
     data = encoder.finish()
     return data, [*ends[:-1], len(data)]
 
 
-def decode_range(data: bytes, shapes: Sequence[tuple[int, int]], is_plain: bool) -> list[np.ndarray]:
+def decode_range(data: bytes, shapes: Sequence[tuple[int, int]], is_plain: bool, shift: int = 0) -> list[np.ndarray]:
     """Return the tensors of ``shapes``, [rows, columns] int32.
 
     Raises: EndOfStream.
@@ -126,5 +122,5 @@ def decode_range(data: bytes, shapes: Sequence[tuple[int, int]], is_plain: bool)
     decoder = RangeDecoder(data)
     tensors = [np.zeros(shape, np.int32) for shape in shapes]
     for tensor in tensors:
-        code_tensor(tensor, is_plain, decoder.code, decoder.raw)
+        code_tensor(tensor, is_plain, shift, decoder.code, decoder.raw)
     return tensors

@@ -21,15 +21,18 @@ LONGEST = 24  # bits of the remainder of a larger magnitude
 LEVELS = 24  # steps of a mean magnitude
 COLUMN_RATE, ROW_RATE = 6, 7  # 2^-rate is the weight of the latest magnitude in a mean
 CAPPED = 15  # magnitudes count as at most this in a mean
+LOW_BINS, LOW_LEARNT, MOST_SHIFT = 16, 2, 16  # low bits: contexts by magnitude, bits with a counter, most of all
 INHERITED = 4  # observations that a counter takes over from its parent
 
-# Counters by number: zero flags, signs, magnitudes [level, sign, unary], lengths and top bits of remainders, parents.
+# Counters by number: zero flags, signs, magnitudes [level, sign, unary], lengths and top bits of
+# remainders, low bits [magnitude, bits above], parents.
 ZERO = 0
 SIGN = ZERO + LEVELS * LEVELS
 MAGNITUDE = SIGN + 9
 LENGTH = MAGNITUDE + LEVELS * 2 * UNARY
 TOP = LENGTH + LONGEST
-PARENT_ZERO = TOP + LONGEST + 1
+LOW = TOP + LONGEST + 1
+PARENT_ZERO = LOW + LOW_BINS * ((1 << LOW_LEARNT) - 1)
 PARENT_SIGN = PARENT_ZERO + 1
 PARENT_MAGNITUDE = PARENT_SIGN + 1
 COUNTERS = PARENT_MAGNITUDE + 2 * UNARY
@@ -78,15 +81,19 @@ class Counters:
 
 
 Code = Callable[[int, int, int], int]  # (counter, its parent or -1, bit) -> bit; a decoder ignores the bit given
-Raw = Callable[[int, int], int]  # (bits, value) -> value: bits of even probability
+Raw = Callable[[int], int]  # bit -> bit: one of even probability
 
 
-def code_tensor(values: np.ndarray, is_plain: bool, code: Code, raw: Raw) -> None:
-    """Code ``values`` [rows, columns] int32 in order; a decoder writes them. ``is_plain``: without contexts."""
+def code_tensor(values: np.ndarray, is_plain: bool, shift: int, code: Code, raw: Raw) -> None:
+    """Code ``values`` [rows, columns] int32 row by row; a decoder writes them.
+
+    ``is_plain``: without contexts. ``shift``: the lowest bits of the magnitudes in a row follow the row.
+    """
     rows, columns = values.shape
     column_means, above = [0] * columns, [0] * columns
     for r in range(rows):
-        line = values[r].tolist()
+        whole = values[r].tolist()
+        line = [(abs(value) >> shift) * (-1 if value < 0 else 1) for value in whole]
         row_mean = left = 0
         column_rate = min((r + 1).bit_length(), COLUMN_RATE)
         for c in range(columns):
@@ -109,7 +116,34 @@ def code_tensor(values: np.ndarray, is_plain: bool, code: Code, raw: Raw) -> Non
             size = min(size, CAPPED) << 12
             column_means[c] = mean + ((size - mean) >> column_rate)
             row_mean += (size - row_mean) >> min((c + 1).bit_length(), ROW_RATE)
-        values[r] = line
+        values[r] = _code_low(line, whole, shift, code, raw) if shift else line
+
+
+def _code_low(line: list[int], whole: list[int], shift: int, code: Code, raw: Raw) -> list[int]:
+    """Code the low bits of the values ``whole``, of which ``line`` has the high ones, and return the values.
+
+    The sign of a value without high bits comes after its low ones.
+    """
+    result = []
+    for high, value in zip(line, whole, strict=True):
+        size, negative = abs(high), int(high < 0)
+        low = _code_tail(
+            LOW + min(size, LOW_BINS - 1) * 3, shift, LOW_LEARNT, abs(value) & ((1 << shift) - 1), code, raw
+        )
+        magnitude = size << shift | low
+        if not size and magnitude:
+            negative = raw(int(value < 0))
+        result.append(-magnitude if negative else magnitude)
+    return result
+
+
+def _code_tail(counters: int, count: int, learnt: int, value: int, code: Code, raw: Raw) -> int:
+    """Code the ``count`` bits of ``value``, the highest first, and return it; the first ``learnt`` have counters."""
+    tail = 1
+    for i in range(count):
+        bit = value >> (count - 1 - i) & 1
+        tail = tail << 1 | (code(counters + tail - 1, -1, bit) if i < learnt else raw(bit))
+    return tail - (1 << count)
 
 
 def _level(mean: int) -> int:
@@ -129,8 +163,5 @@ def _code_magnitude(size: int, level: int, negative: int, code: Code, raw: Raw) 
     length = 0
     while length < LONGEST and code(LENGTH + length, -1, int(rest >> (length + 1) != 0)):
         length += 1
-    if length == 0:
-        return UNARY + 1
-    top = code(TOP + length, -1, rest >> (length - 1) & 1)
-    low = raw(length - 1, rest & ((1 << (length - 1)) - 1)) if length > 1 else 0
-    return UNARY + (1 << length | top << (length - 1) | low)
+    tail = _code_tail(TOP + length, length, 1, rest & ((1 << length) - 1), code, raw)
+    return UNARY + (1 << length | tail)

@@ -14,6 +14,7 @@ import numpy as np
 from xnncc.pack.coding.layout import EndOfStream
 
 MOST_SYMBOLS = 1024
+SAMPLED = 1 << 16  # values that decide about an alphabet
 LONGEST_REST = 24  # bits of the remainder of a spelled-out magnitude
 CHOICES = tuple(
     (r, m) for r in (1, 2, 4, 8, 16, 32, 64, 128) for m in (1, 2, 3, 7, 15, 31, 127) if r * (2 * m + 1) < MOST_SYMBOLS
@@ -80,7 +81,8 @@ def runs_of(values: np.ndarray, alphabet: Alphabet) -> Runs:
 
 def best_alphabet(values: np.ndarray, table_bits: int) -> Alphabet:
     """Return the alphabet whose symbols take the least: their entropy, but at least a bit each, and ``table_bits`` for
-    each that is in use."""
+    each that is in use. Of more than ``SAMPLED`` values some decide."""
+    values = _sample(values)
     best: tuple[float, Alphabet] | None = None
     for alphabet in (Alphabet(*choice) for choice in CHOICES):
         runs = runs_of(values, alphabet)
@@ -92,6 +94,14 @@ def best_alphabet(values: np.ndarray, table_bits: int) -> Alphabet:
             best = (bits, alphabet)
     assert best is not None
     return best[1]
+
+
+def _sample(values: np.ndarray) -> np.ndarray:
+    """Return about ``SAMPLED`` of ``values``, in stretches of 1024."""
+    stretches = len(values) // 1024
+    if len(values) <= SAMPLED:
+        return values
+    return values[: stretches * 1024].reshape(stretches, 1024)[:: -(-len(values) // SAMPLED)].reshape(-1)
 
 
 class Expander:

@@ -25,6 +25,8 @@
  *   never run at the same time may share one arena; nothing in it has to survive between two xnnrt_run.
  * - Weights are read in place: from the mapped file, or from the caller's package, which must stay unchanged until
  *   xnnrt_close. A package in memory whose address is not a multiple of 64 works, but its weights are copied at open.
+ * - Coded weights (xnncc compress) are decoded at open, on all threads of the net, into memory from malloc; the package is
+ *   not needed for them after that, but must stay until xnnrt_close all the same.
  * - What some kernels read instead of stored weights (transformed 3x3 kernels) is made at open, in memory from malloc.
  *
  * STATE

@@ -64,34 +64,23 @@ static uint32_t add_symbol(xnnrt_adaptive *tree) {
     return last + 1;
 }
 
-int xnnrt_adaptive_row(xnnrt_adaptive *tree, int32_t *line, size_t columns) {
-    xnnrt_runs *runs = &tree->runs;
-    memset(line, 0, columns * sizeof *line);
-    for (size_t c = 0;;) {
-        if (runs->zeros >= columns - c) {
-            runs->zeros -= columns - c;
-            break;
-        }
-        c += runs->zeros;
-        runs->zeros = 0;
-        if (runs->value != 0) {
-            line[c++] = runs->value;
-            runs->value = 0;
-            continue;
-        }
-        uint32_t node = 0;
-        while (tree->child[node] != 0) {
-            node = tree->child[node] + xnnrt_bits_take(&tree->bits, 1);
-        }
-        if (node == tree->nodes - 1) {
-            node = add_symbol(tree);
-            if (node == 0) {
-                return 0;
-            }
-        }
-        uint32_t symbol = tree->symbol[node];
-        count(tree, node);
-        xnnrt_runs_begin(runs, symbol, &tree->bits);
+static uint32_t next_symbol(void *coder) {
+    xnnrt_adaptive *tree = coder;
+    uint32_t node = 0;
+    while (tree->child[node] != 0) {
+        node = tree->child[node] + xnnrt_bits_take(&tree->bits, 1);
     }
-    return xnnrt_bits_are_there(&tree->bits);
+    if (node == tree->nodes - 1) {
+        node = add_symbol(tree);
+        if (node == 0) {
+            return RUNS_MOST_SYMBOLS;
+        }
+    }
+    uint32_t symbol = tree->symbol[node];
+    count(tree, node);
+    return symbol;
+}
+
+int xnnrt_adaptive_row(xnnrt_adaptive *adaptive, int32_t *line, size_t columns) {
+    return xnnrt_runs_row(&adaptive->runs, &adaptive->bits, line, columns, next_symbol, adaptive);
 }

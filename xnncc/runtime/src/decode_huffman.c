@@ -56,27 +56,14 @@ int xnnrt_huffman_start(xnnrt_huffman *huffman, const uint8_t *bytes, size_t siz
     return next == (uint32_t)1 << HUFFMAN_LONGEST;
 }
 
+static uint32_t next_symbol(void *coder) {
+    xnnrt_huffman *huffman = coder;
+    xnnrt_bits_fill(&huffman->bits);
+    uint32_t entry = huffman->table[huffman->bits.word & ((1u << HUFFMAN_LONGEST) - 1)];
+    xnnrt_bits_skip(&huffman->bits, entry & 15);
+    return entry >> 4;
+}
+
 int xnnrt_huffman_row(xnnrt_huffman *huffman, int32_t *line, size_t columns) {
-    xnnrt_bits bits = huffman->bits; /* in registers */
-    xnnrt_runs *runs = &huffman->runs;
-    memset(line, 0, columns * sizeof *line);
-    for (size_t c = 0;;) {
-        if (runs->zeros >= columns - c) {
-            runs->zeros -= columns - c;
-            break;
-        }
-        c += runs->zeros;
-        runs->zeros = 0;
-        if (runs->value != 0) {
-            line[c++] = runs->value;
-            runs->value = 0;
-            continue;
-        }
-        xnnrt_bits_fill(&bits);
-        uint32_t entry = huffman->table[bits.word & ((1u << HUFFMAN_LONGEST) - 1)];
-        xnnrt_bits_skip(&bits, entry & 15);
-        xnnrt_runs_begin(runs, entry >> 4, &bits);
-    }
-    huffman->bits = bits;
-    return xnnrt_bits_are_there(&bits);
+    return xnnrt_runs_row(&huffman->runs, &huffman->bits, line, columns, next_symbol, huffman);
 }

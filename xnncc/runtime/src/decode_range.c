@@ -52,9 +52,11 @@ static inline HOT uint32_t next_word(xnnrt_range_bits *bits) {
     return last_word(bits);
 }
 
-void xnnrt_range_start(xnnrt_range *range, const uint8_t *bytes, size_t size, int is_plain) {
+void xnnrt_range_start(xnnrt_range *range, const uint8_t *bytes, size_t size, int is_plain,
+                       uint32_t shift) {
     xnnrt_range_model_init(&range->model);
     range->mask = is_plain ? 0 : ~(uint32_t)0;
+    range->shift = shift;
     range->bits = (xnnrt_range_bits){UINT64_MAX, 0, bytes, bytes + size, 0};
     range->bits.value = (uint64_t)last_word(&range->bits) << 32;
     range->bits.value |= last_word(&range->bits);
@@ -68,7 +70,7 @@ static inline HOT void renormalise(xnnrt_range_bits *bits) {
 }
 
 /* The next bit, of even probability. */
-static inline uint32_t decode_even(xnnrt_range_bits *bits) {
+static COLD uint32_t decode_even(xnnrt_range_bits *bits) {
     uint64_t bound = bits->range >> 1;
     uint32_t bit = bits->value >= bound;
     bits->value -= bit ? bound : 0;
@@ -87,7 +89,7 @@ static inline HOT void observe_at(xnnrt_counter *counter, uint32_t bit, int fast
     counter->slow = (uint32_t)((int32_t)counter->slow + ((truth * 64 - (int32_t)counter->slow) >> slow));
 }
 
-/* Of a counter that still learns. */
+/* Of any counter. */
 static void observe(xnnrt_counter *counter, uint32_t bit, const uint8_t *rates) {
     int slow = rates[counter->seen];
     observe_at(counter, bit, slow < RANGE_FAST ? slow : RANGE_FAST, slow);
@@ -109,66 +111,76 @@ static inline HOT uint32_t decode(xnnrt_range_bits *bits, const xnnrt_counter *c
     return 1;
 }
 
-/* The same of a counter that still learns. */
-static COLD uint32_t decode_new(xnnrt_range_bits *bits, xnnrt_counter *counter, const uint8_t *rates) {
-    uint32_t bit = decode(bits, counter);
-    observe(counter, bit, rates);
-    return bit;
-}
-
-/* The same of one with a parent: it begins where that stands, and that learns with it. */
-static COLD uint32_t decode_learning(xnnrt_range_bits *bits, xnnrt_counter *counter, xnnrt_counter *parent,
-                                     const uint8_t *rates) {
-    if (counter->seen == 0 && parent->seen != 0) {
+/* The same, and what the counter learns of it. While it learns, so does its parent, unless that is null; a counter that is
+ * seen for the first time begins where its parent stands. */
+static COLD uint32_t decode_any(xnnrt_range_bits *bits, xnnrt_counter *counter, xnnrt_counter *parent,
+                                const uint8_t *rates) {
+    if (counter->seen == RANGE_SEEN_MOST) {
+        parent = NULL;
+    } else if (parent != NULL && counter->seen == 0 && parent->seen != 0) {
         uint32_t p = probability(parent);
         *counter = (xnnrt_counter){p << 6, (uint16_t)p, parent->seen};
         counter->seen = parent->seen < RANGE_INHERITED ? parent->seen : RANGE_INHERITED;
     }
-    uint32_t bit = decode_new(bits, counter, rates);
-    observe(parent, bit, rates);
+    uint32_t bit = decode(bits, counter);
+    observe(counter, bit, rates);
+    if (parent != NULL) {
+        observe(parent, bit, rates);
+    }
     return bit;
 }
 
-static inline HOT uint32_t decode_child(xnnrt_range_bits *bits, xnnrt_counter *counter, xnnrt_counter *parent,
-                                    const uint8_t *rates) {
+/* The same, without a call for a counter that has learnt. */
+static inline HOT uint32_t decode_often(xnnrt_range_bits *bits, xnnrt_counter *counter, xnnrt_counter *parent,
+                                        const uint8_t *rates) {
     if (counter->seen != RANGE_SEEN_MOST) {
-        return decode_learning(bits, counter, parent, rates);
+        return decode_any(bits, counter, parent, rates);
     }
     uint32_t bit = decode(bits, counter);
     observe_at(counter, bit, RANGE_FAST, RANGE_SLOW);
     return bit;
 }
 
-/* The same where a call costs little beside what it does: seldom, or in a loop that ends when it likes. */
-static COLD uint32_t decode_seldom(xnnrt_range_bits *bits, xnnrt_counter *counter, xnnrt_counter *parent,
-                                   const uint8_t *rates) {
-    return decode_child(bits, counter, parent, rates);
+/* `count` bits behind a 1, the highest first; the first `learnt` of them have counters, by the bits above. */
+static COLD uint32_t decode_tail(xnnrt_range_bits *bits, xnnrt_counter *counters, uint32_t count, uint32_t learnt,
+                                 const uint8_t *rates) {
+    uint32_t tail = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        tail = tail << 1 | (i < learnt ? decode_any(bits, &counters[tail - 1], NULL, rates) : decode_even(bits));
+    }
+    return tail;
 }
 
 /* A magnitude above RANGE_UNARY, less that. */
 static COLD uint32_t decode_rest(xnnrt_range_bits *bits, xnnrt_range_model *model) {
-    int length = 0;
-    while (length < RANGE_LONGEST && decode_new(bits, &model->length[length], model->rate)) {
+    uint32_t length = 0;
+    while (length < RANGE_LONGEST && decode_any(bits, &model->length[length], NULL, model->rate)) {
         length++;
     }
-    if (length == 0) {
-        return 1;
-    }
-    uint32_t rest = 2 | decode_new(bits, &model->top[length], model->rate);
-    for (int i = 1; i < length; i++) {
-        rest = rest << 1 | decode_even(bits);
-    }
-    return rest;
+    return decode_tail(bits, &model->top[length], length, 1, model->rate);
 }
 
 static inline int32_t decode_magnitude(xnnrt_range_bits *bits, xnnrt_range_model *model, uint32_t level, uint32_t sign) {
     xnnrt_counter *counter = model->magnitude[level][sign], *parent = model->all_magnitude[sign];
     for (int j = 0; j < RANGE_UNARY; j++) {
-        if (!decode_seldom(bits, &counter[j], &parent[j], model->rate)) {
+        if (!decode_any(bits, &counter[j], &parent[j], model->rate)) {
             return j + 1;
         }
     }
     return RANGE_UNARY + (int32_t)decode_rest(bits, model);
+}
+
+/* The low bits of a row, of which `line` has the values without them; where that is 0 the sign is still to come. */
+static COLD void decode_low(xnnrt_range_bits *bits, xnnrt_range_model *model, uint32_t shift, int32_t *line,
+                            size_t columns) {
+    for (size_t c = 0; c < columns; c++) {
+        uint32_t sign = line[c] < 0, size = (uint32_t)(sign ? -line[c] : line[c]);
+        xnnrt_counter *counters = model->low[size < RANGE_LOW_BINS ? size : RANGE_LOW_BINS - 1];
+        uint32_t tail = decode_tail(bits, counters, shift, RANGE_LOW_LEARNT, model->rate);
+        int32_t value = (int32_t)((size << shift) + tail) - ((int32_t)1 << shift);
+        sign = size == 0 && value != 0 ? decode_even(bits) : sign;
+        line[c] = sign ? -value : value;
+    }
 }
 
 static int bit_length(size_t n, int most) {
@@ -193,10 +205,10 @@ int xnnrt_range_row(xnnrt_range *range, int32_t *line, xnnrt_column *column, siz
         uint32_t before = left, sign = 0;
         row_rate += row_rate < RANGE_ROW_RATE && ((c + 1) >> row_rate) != 0;
         left = 0;
-        if (decode_child(&bits, &model->zero[by_column][by_row], &model->all_zero, model->rate)) {
+        if (decode_often(&bits, &model->zero[by_column][by_row], &model->all_zero, model->rate)) {
             xnnrt_counter *counter = &model->sign[(3 * before + (column[c] & 3)) & mask];
             uint32_t level = model->level[(mean + row_mean) >> 5] & mask;
-            sign = decode_seldom(&bits, counter, &model->all_sign, model->rate);
+            sign = decode_any(&bits, counter, &model->all_sign, model->rate);
             size = decode_magnitude(&bits, model, level, sign);
             value = sign ? -size : size;
             size = (size < RANGE_CAPPED ? size : RANGE_CAPPED) << 12;
@@ -205,6 +217,9 @@ int xnnrt_range_row(xnnrt_range *range, int32_t *line, xnnrt_column *column, siz
         line[c] = value;
         column[c] = (uint32_t)(mean + ((size - mean) >> column_rate)) << 2 | left;
         row_mean += (size - row_mean) >> row_rate;
+    }
+    if (range->shift != 0) {
+        decode_low(&bits, model, range->shift, line, columns);
     }
     range->bits = bits;
     return bits.past <= BYTES_LEFT_OUT;

@@ -9,6 +9,7 @@
 
 /* Numbers of the model: pack/coding/range_model.py changes together with them. */
 enum { RANGE_UNARY = 14, RANGE_LONGEST = 24, RANGE_LEVELS = 24, RANGE_SIGNS = 9, RANGE_MEANS = 15 * 256 + 1 };
+enum { RANGE_LOW_BINS = 16, RANGE_LOW_LEARNT = 2, RANGE_MOST_SHIFT = 16 };
 enum { RANGE_COLUMN_RATE = 6, RANGE_ROW_RATE = 7, RANGE_CAPPED = 15, RANGE_INHERITED = 4, RANGE_SEEN_MOST = 255 };
 enum { RANGE_FAST = 6, RANGE_SLOW = 9 }; /* rates of a counter that has learnt */
 enum { RANGE_LEAST = 32, RANGE_MOST = 65504 };
@@ -26,6 +27,7 @@ typedef struct {
     xnnrt_counter magnitude[RANGE_LEVELS][2][RANGE_UNARY];
     xnnrt_counter length[RANGE_LONGEST];
     xnnrt_counter top[RANGE_LONGEST + 1];
+    xnnrt_counter low[RANGE_LOW_BINS][3]; /* the two highest of the low bits, by magnitude */
     xnnrt_counter all_zero;
     xnnrt_counter all_sign;
     xnnrt_counter all_magnitude[2][RANGE_UNARY];
@@ -43,7 +45,8 @@ typedef struct {
 
 typedef struct {
     xnnrt_range_bits bits;
-    uint32_t mask; /* 0 = without contexts, else all ones */
+    uint32_t mask;  /* 0 = without contexts, else all ones */
+    uint32_t shift; /* low bits of a magnitude that are coded apart */
     xnnrt_range_model model;
 } xnnrt_range;
 
@@ -52,7 +55,8 @@ typedef struct {
 typedef uint32_t xnnrt_column;
 
 XNNRT_HIDDEN void xnnrt_range_model_init(xnnrt_range_model *model);
-XNNRT_HIDDEN void xnnrt_range_start(xnnrt_range *range, const uint8_t *bytes, size_t size, int is_plain);
+XNNRT_HIDDEN void xnnrt_range_start(xnnrt_range *range, const uint8_t *bytes, size_t size, int is_plain,
+                                    uint32_t shift);
 
 /* Decode row number `row` of a tensor into line[columns]. `column` is all zero before row 0. Returns 0 when the stream
  * has ended. */

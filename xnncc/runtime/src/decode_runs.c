@@ -1,6 +1,8 @@
 /* decode_runs.c: the alphabet of runs and values. */
 #include "decode_runs.h"
 
+#include <string.h>
+
 uint32_t xnnrt_bits_take(xnnrt_bits *bits, int count) {
     xnnrt_bits_fill(bits);
     uint32_t value = (uint32_t)(bits->word & (((uint64_t)1 << count) - 1));
@@ -35,8 +37,32 @@ int xnnrt_runs_init(xnnrt_runs *runs, uint32_t longest, uint32_t most) {
     return 1;
 }
 
-/* A magnitude above `most`, and a sign. */
-void xnnrt_runs_escape(xnnrt_runs *runs, xnnrt_bits *bits) {
+/* A value above `most`: its magnitude less that, and a sign. */
+static int32_t take_escaped(const xnnrt_runs *runs, xnnrt_bits *bits) {
     int32_t magnitude = (int32_t)(xnnrt_bits_take_number(bits, RUNS_LONGEST_REST) + runs->most);
-    runs->value = xnnrt_bits_take(bits, 1) ? -magnitude : magnitude;
+    return xnnrt_bits_take(bits, 1) ? -magnitude : magnitude;
+}
+
+int xnnrt_runs_row(xnnrt_runs *runs, xnnrt_bits *bits, int32_t *line, size_t columns, xnnrt_next_symbol next,
+                   void *coder) {
+    memset(line, 0, columns * sizeof *line);
+    for (size_t c = 0;;) {
+        if (runs->zeros >= columns - c) {
+            runs->zeros -= columns - c;
+            return xnnrt_bits_are_there(bits);
+        }
+        c += runs->zeros;
+        runs->zeros = 0;
+        if (runs->value != 0) {
+            line[c++] = runs->value;
+            runs->value = 0;
+            continue;
+        }
+        uint32_t symbol = next(coder);
+        if (symbol == RUNS_MOST_SYMBOLS) {
+            return 0;
+        }
+        runs->zeros = runs->run[symbol];
+        runs->value = runs->after[symbol] == RUNS_ESCAPE ? take_escaped(runs, bits) : runs->after[symbol];
+    }
 }

@@ -56,15 +56,12 @@ static inline int xnnrt_bits_are_there(const xnnrt_bits *bits) { return bits->pa
 /* Runs up to `longest` zeros, values up to `most`. Returns 0 when that makes no alphabet. */
 XNNRT_HIDDEN int xnnrt_runs_init(xnnrt_runs *runs, uint32_t longest, uint32_t most);
 
-/* Take up `symbol`: the zeros and the value that come next. */
-XNNRT_HIDDEN void xnnrt_runs_escape(xnnrt_runs *runs, xnnrt_bits *bits);
+/* The next symbol of a coder, or RUNS_MOST_SYMBOLS when its stream is damaged. */
+typedef uint32_t (*xnnrt_next_symbol)(void *coder);
 
-static inline void xnnrt_runs_begin(xnnrt_runs *runs, uint32_t symbol, xnnrt_bits *bits) {
-    runs->zeros = runs->run[symbol];
-    runs->value = runs->after[symbol];
-    if (runs->value == RUNS_ESCAPE) {
-        xnnrt_runs_escape(runs, bits);
-    }
-}
+/* Decode the next `columns` integers by the symbols that `next` gives, whose stream is `bits`. Returns 0 when the stream
+ * has ended or is damaged. */
+XNNRT_HIDDEN int xnnrt_runs_row(xnnrt_runs *runs, xnnrt_bits *bits, int32_t *line, size_t columns,
+                                xnnrt_next_symbol next, void *coder);
 
 #endif

@@ -10,8 +10,8 @@ int xnnrt_stream_start(xnnrt_stream *stream, uint32_t coder, uint32_t first, uin
         case CODER_ADAPTIVE:
             return xnnrt_adaptive_start(&stream->of.adaptive, bytes, size, first, second);
         case CODER_RANGE:
-            xnnrt_range_start(&stream->of.range, bytes, size, first != 0);
-            return first <= 1 && second == 0;
+            xnnrt_range_start(&stream->of.range, bytes, size, first != 0, second);
+            return first <= 1 && second <= RANGE_MOST_SHIFT;
         default:
             return 0;
     }
