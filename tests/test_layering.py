@@ -28,16 +28,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tune": BASE | STAGES | {"device", "compare"},
     "verify": BASE | STAGES | {"device", "compare"},
     "bench": BASE | STAGES | {"device", "compare"},
-    "job": BASE | STAGES | {"coded_weights"},
-    "coded_weights": BASE | STAGES,
+    "job": BASE | STAGES,
+    "coded_weights": BASE | STAGES | {"job"},
     "artefact": BASE | STAGES | {"job", "coded_weights"},
     "output_folder": {"errors"},
-    "build": BASE | STAGES | {"device", "compare", "verify", "bench", "job", "artefact", "coded_weights", "output_folder"},
+    "build": BASE
+    | STAGES
+    | {"device", "compare", "verify", "bench", "job", "artefact", "coded_weights", "output_folder"},
     "squeeze": BASE | STAGES,  # at build's level: it joins stages to a model file, not to an artefact
     "cli": BASE | STAGES | {"squeeze", "device", "compare", "tune", "verify", "bench", "build"},
 }
 FREE = {"", "__init__", "__main__"}  # the package itself: it gives __version__ to everyone and the verbs to users
-TYPES_ONLY = {"__init__": {"build", "verify", "device", "frontends", "squeeze"}}  # what may be imported under TYPE_CHECKING alone
+TYPES_ONLY = {
+    "__init__": {"build", "verify", "device", "frontends", "squeeze"}
+}  # what may be imported under TYPE_CHECKING alone
 
 
 def _sources() -> list[Path]:

@@ -201,9 +201,7 @@ def emit(job: Job) -> None:
             Scheduled(v.mod["main"], v.kernels, v.notes, Names(v.graph.sources, v.graph.packed, v.macs))
             for v in job.variants
         ]
-        job.emitted = emit_objects(
-            networks, job.target.tvm_target(), symbol, Path(objects), job.jobs, job.progress
-        )
+        job.emitted = emit_objects(networks, job.target.tvm_target(), symbol, Path(objects), job.jobs, job.progress)
         job.progress("linking", 0, 0)
         libraries = link_library(job.target, job.emitted.objects, symbol, job.stem, job.folder)
     limit = job.max_kib

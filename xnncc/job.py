@@ -13,9 +13,9 @@ from .target import Target
 if TYPE_CHECKING:
     import numpy as np
 
-    from .coded_weights import StoredWeights
     from .codegen.emit import Emitted
     from .frontends.imported import Imported
+    from .ir.stored import StoredWeights
     from .schedule.records import Records
     from .transform.pipeline import LoweredGraph
 

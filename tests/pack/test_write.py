@@ -99,7 +99,10 @@ def test_says_which_folder_cannot_be_written(tmp_path: Path) -> None:
         ({"thread_scratch_bytes": 1 << 41}, "2199023255552 bytes of thread scratch, at most 2^40"),
         ({"op_count": 1 << 31}, "2147483648 operators"),
         ({"build_id": 1 << 63}, "a build id has 64 bits"),
-        ({"extra": (pack.Section("WGHT", b""),)}, "META, WGHT, STAT and VARI are written from the package's own fields"),
+        (
+            {"extra": (pack.Section("WGHT", b""),)},
+            "META, WGHT, STAT and VARI are written from the package's own fields",
+        ),
         ({"extra": (pack.Section("TOOLONG", b""),)}, "section kind 'TOOLONG' is not four ASCII characters"),
         ({"extra": (pack.Section("GOLD", b"1", decoded_bytes=2),)}, "section GOLD: raw, yet of another decoded length"),
         ({"extra": (pack.Section("GOLD", b""),) * 63}, "65 sections, at most 64"),

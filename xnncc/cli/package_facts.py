@@ -27,8 +27,12 @@ def package_facts(path: Path) -> dict[str, Any]:
         "inputs": _tensors(package.inputs),
         "outputs": _tensors(package.outputs),
         "variants": [
-            {"inputs": _tensors(v.inputs), "outputs": _tensors(v.outputs), "op_count": v.op_count,
-             "arena_bytes": v.arena_bytes}
+            {
+                "inputs": _tensors(v.inputs),
+                "outputs": _tensors(v.outputs),
+                "op_count": v.op_count,
+                "arena_bytes": v.arena_bytes,
+            }
             for v in package.variants
         ],
         "op_count": package.op_count,

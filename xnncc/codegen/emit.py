@@ -132,7 +132,9 @@ def emit(
         _plan(network, layout, shared_names, thread_scratch, len(weights), shared.prepared_bytes)
         for network, layout, shared_names in zip(networks, layouts, names_of, strict=True)
     )
-    return Emitted(tuple(objects), weights, build_id, plans, len(weights) - len(layouts[0].weights), shared.weights.arrays)
+    return Emitted(
+        tuple(objects), weights, build_id, plans, len(weights) - len(layouts[0].weights), shared.weights.arrays
+    )
 
 
 def _plan(

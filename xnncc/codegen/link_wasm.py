@@ -12,7 +12,8 @@ from xnncc.target import Target
 STACK_BYTES = 256 * 1024  # at address 0, so that an overflow traps instead of overwriting data
 EXPORTS = (
     "aligned_alloc", "free", "xnnrt_open_memory", "xnnrt_run", "xnnrt_run_ops", "xnnrt_op_count", "xnnrt_arena",
-    "xnnrt_reset", "xnnrt_variant_count", "xnnrt_use_variant", "xnnrt_set_shapes", "xnnrt_close", "xnnrt_strerror", "xnnrt_abi",
+    "xnnrt_reset", "xnnrt_variant_count", "xnnrt_use_variant", "xnnrt_set_shapes",
+    "xnnrt_close", "xnnrt_strerror", "xnnrt_abi",
 )  # fmt: skip
 
 

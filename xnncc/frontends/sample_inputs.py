@@ -31,9 +31,7 @@ _MOVED = ("permute_dims", "reshape", "strided_slice")
 _COMPARED = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
-def random_inputs(
-    mod: tvm.IRModule, inputs: Sequence[TensorInfo], seed: int = SEED
-) -> list[dict[str, np.ndarray]]:
+def random_inputs(mod: tvm.IRModule, inputs: Sequence[TensorInfo], seed: int = SEED) -> list[dict[str, np.ndarray]]:
     """Return one feed, or one for each value that a scalar integer input is compared with (at most ``MAX_RUNS``)."""
     limits, values = _uses(mod)
     scalings = _scalings(mod)

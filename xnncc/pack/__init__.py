@@ -8,4 +8,16 @@ from xnncc.pack.manifest import read_manifest, variant_manifests, write_manifest
 from xnncc.pack.read import decode, read
 from xnncc.pack.write import encode, write
 
-__all__ = ["Package", "Section", "Tensor", "Variant", "decode", "encode", "read", "read_manifest", "variant_manifests", "write", "write_manifest"]
+__all__ = [
+    "Package",
+    "Section",
+    "Tensor",
+    "Variant",
+    "decode",
+    "encode",
+    "read",
+    "read_manifest",
+    "variant_manifests",
+    "write",
+    "write_manifest",
+]

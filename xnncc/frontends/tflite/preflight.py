@@ -48,11 +48,13 @@ def unsupported_operators(model: Model) -> list[Operator]:
     for op in graph.operators:
         if op.kind in _STATIC or (op.kind in foldable and op.inputs and known.issuperset(op.inputs)):
             known.update(op.outputs)
-        elif op.kind == "CALL_ONCE" and not 0 <= op.options["init_subgraph_index"] < len(model.graphs):
-            found.append(op)
-        elif op.kind not in CONVERTERS and op.kind not in INTEGER and op.kind not in VARIABLES:
+        elif _calls_nothing(op, model) or not any(op.kind in table for table in (CONVERTERS, INTEGER, VARIABLES)):
             found.append(op)
     return found
+
+
+def _calls_nothing(op: Operator, model: Model) -> bool:
+    return op.kind == "CALL_ONCE" and not 0 <= op.options["init_subgraph_index"] < len(model.graphs)
 
 
 def _some(names: list[str], at_most: int = 5) -> str:
