@@ -164,3 +164,13 @@ def test_a_stream_that_cannot_hold_its_weights_is_refused_before_memory_is_asked
     data = write([Record((1 << 15, 1 << 15), ONE_STEP, ONE)], [Stream(2, 0, 0, b"abc")])
     with pytest.raises(BadPackage, match="3 bytes cannot hold 1073741824 weights"):
         coding.decode(data)
+
+
+def test_many_tensors_in_one_stream_come_back() -> None:
+    """More shapes than numpy keeps small allocations for: C must read arrays that Python still holds."""
+    tensors = [
+        CodedTensor(np.full((1, 4 + i % 7), i % 3 - 1, np.int32), steps=np.ones(1, np.float32)) for i in range(400)
+    ]
+    assert [t.integers.tolist() for t in coding.decode(coding.encode(tensors))] == [
+        t.integers.tolist() for t in tensors
+    ]

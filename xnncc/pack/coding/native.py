@@ -61,9 +61,10 @@ class Native:
     def decode(self, coder: int, first: int, second: int, data: bytes, shapes: Shapes) -> list[np.ndarray] | None:
         """Return the tensors of a stream, [rows, columns] int32, or None when it is damaged."""
         values = np.empty(sum(rows * columns for rows, columns in shapes), np.int32)
+        sizes = _sizes(shapes)  # a name of their own: C reads them while Python would have dropped them
         good = self.library.xnncc_decode(
             ctypes.c_uint32(coder), ctypes.c_uint32(first), ctypes.c_uint32(second), data, ctypes.c_size_t(len(data)),
-            ctypes.c_size_t(len(shapes)), *map(_pointer, _sizes(shapes)), _pointer(values),
+            ctypes.c_size_t(len(shapes)), *map(_pointer, sizes), _pointer(values),
         )  # fmt: skip
         if not good:
             return None
