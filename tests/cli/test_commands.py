@@ -23,7 +23,7 @@ def test_build_hands_every_flag_down(xnncc: Callable, fake_build: Any, tmp_path:
         "build", "m.onnx", "-t", "android-arm64", "-o", "out", "--shape", "data=1,4", "--samples", "s.npz",
         "--threads", 2, "--max-kib", 100, "--no-verify", "--bindings", "kotlin,js", "--dump", "ir",
         "--stop-after", "lower", "--weights", "w.caffemodel", "--state", "h:hn", "--exact",
-        "--records", "tuned", "--plugin", "p.py",
+        "--records", "tuned", "--plugin", "p.py", "--nms-rows", 7,
     )  # fmt: skip
     assert ended.code == 0, ended.stderr
     ((arguments, keywords),) = fake_build.calls
@@ -34,6 +34,7 @@ def test_build_hands_every_flag_down(xnncc: Callable, fake_build: Any, tmp_path:
         "shapes": {"data": (1, 4)}, "threads": 2, "max_kib": 100, "verify": False, "bindings": ("kotlin", "js"),
         "dump": Path("ir"), "stop_after": "lower", "weights": Path("w.caffemodel"),
         "states": ("h:hn",), "exact": True, "records": Path("tuned"), "plugins": (Path("p.py"),),
+        "fixed": {}, "nms_rows": 7,
     }  # fmt: skip
     assert ended.stdout == "stopped after lower\n"
 

@@ -98,7 +98,7 @@ def test_gcc_alone_builds_for_this_machine(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.undo()
     versions = set(re.findall(r"Name: (\w+[\w.]*)", readelf("-V", folder / "libtiny.so")))
     assert versions <= {"GLIBC_2.2.5", "GLIBC_2.3.2", "GLIBC_2.17"}
-    assert (folder / "libtiny.so").stat().st_size < 24 * 1024
+    assert (folder / "libtiny.so").stat().st_size < 36 * 1024
     with load(folder) as net:
         np.testing.assert_allclose(net(INPUT)["y"], EXPECTED, rtol=1e-6)
 

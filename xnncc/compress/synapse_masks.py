@@ -90,14 +90,21 @@ def _cheapest(
         return {}
     safe = {}
     for key, score in pooled.items():
-        safe[key] = score >= np.partition(score.ravel(), -last[key])[-last[key]]
+        safe[key] = np.zeros(score.shape, bool)
+        safe[key].ravel()[np.argsort(score, axis=None, kind="stable")[-last[key] :]] = True
     loose = np.concatenate([score[~safe[key]] for key, score in pooled.items()])
     sizes = np.concatenate([_block_sizes(shapes[key], block)[~safe[key]] for key in pooled])
     order = np.argsort(loose, kind="stable")
-    gone = int(np.searchsorted(np.cumsum(sizes[order]), budget))
-    threshold = loose[order[min(gone, len(order) - 1)]] if len(order) else -np.inf
-    limit = np.inf if gone >= len(order) else threshold
-    return {key: safe[key] | (score >= limit) for key, score in pooled.items()}
+    gone = int(np.searchsorted(np.cumsum(sizes[order]), budget)) if len(order) else 0
+    goes = np.zeros(len(loose), bool)
+    goes[order[:gone]] = True  # by place, not by score: scores may be equal, those behind a dead input are all zero
+    masks, begin = {}, 0
+    for key, score in pooled.items():
+        masks[key] = safe[key].copy()
+        count = int((~safe[key]).sum())
+        masks[key][~safe[key]] = ~goes[begin : begin + count]
+        begin += count
+    return masks
 
 
 def _block_sizes(shape: tuple[int, ...], block: tuple[int, int]) -> Array:

@@ -105,7 +105,7 @@ def _pad(call: Call, x: Tensor) -> Tensor | None:
     for axis in range(x.ndim):
         low, high = widths[2 * axis : 2 * axis + 2]
         if low or high:
-            rows = np.pad(np.arange(x.shape[axis]), (low, high), _PADS[mode])
+            rows = np.pad(np.arange(x.shape[axis]), (low, high), mode=_PADS[mode])  # type: ignore[call-overload]
             x = x.index_select(axis, torch.from_numpy(rows))
     return x
 
