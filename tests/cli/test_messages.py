@@ -78,7 +78,9 @@ def test_ctrl_c_is_one_line_and_130(xnncc: Callable, fake_build: Any) -> None:
     fake_build.error = KeyboardInterrupt()
     ended = xnncc("build", "m.onnx", "-t", "host")
     assert ended.code == 130
-    assert ended.stderr.strip() == "interrupted: nothing was left behind."
+    assert ended.stderr.strip() == (
+        "interrupted: nothing half-written was left behind; tune and compress go on where they stopped."
+    )
 
 
 def test_our_bug_exits_3_and_keeps_the_traceback(

@@ -24,7 +24,7 @@ _NEXT_STEPS: tuple[tuple[type[XnnccError], str], ...] = (
     (BadPackage, "Build it again with `xnncc build`."),
     (BadModel, "Run `xnncc inspect FILE` for what is in the file."),
 )
-_INTERRUPTED = "interrupted: nothing was left behind."
+_INTERRUPTED = "interrupted: nothing half-written was left behind; tune and compress go on where they stopped."
 _ISSUES = "please report it with that file"
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
