@@ -99,7 +99,7 @@ def _cheapest(
     goes = np.zeros(len(loose), bool)
     goes[order[:gone]] = True  # by place, not by score: scores may be equal, those behind a dead input are all zero
     masks, begin = {}, 0
-    for key, score in pooled.items():
+    for key in pooled:
         masks[key] = safe[key].copy()
         count = int((~safe[key]).sum())
         masks[key][~safe[key]] = ~goes[begin : begin + count]

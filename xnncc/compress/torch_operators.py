@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 from tvm.ir import Call
 
 from .torch_recurrent import recurrent
 from .torch_windows import avg_pool, conv, conv_transpose, max_pool
 
-Tensor = torch.Tensor
 Operator = Callable[..., Any]
 
 

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from tvm import relax
 from tvm.ir import Call
 
 from ..ir.recurrent import NAME, Activation, Recurrent
-
-Tensor = torch.Tensor
 
 _ACTIVATIONS: dict[str, Callable[[Tensor, float, float], Tensor]] = {
     "sigmoid": lambda x, a, b: torch.sigmoid(x),

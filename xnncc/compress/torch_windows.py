@@ -6,9 +6,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 from tvm.ir import Call
-
-Tensor = torch.Tensor
 
 
 def _ints(values: Any) -> list[int]:
