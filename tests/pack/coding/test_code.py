@@ -88,6 +88,17 @@ def test_any_stream_gives_tensors_or_none(
     assert plain is None or all(np.array_equal(a, b) for a, b in zip(plain, found, strict=True))
 
 
+@pytest.mark.parametrize("shapes", [[(1, 1), (1, 8)], [(1, 9)], [(3, 3)]])
+def test_no_decoder_takes_more_zeros_than_an_encoder_leaves_out(shapes: list[tuple[int, int]]) -> None:
+    """Nine weights with five low bits of their own do not fit the eight zero bytes behind an empty stream."""
+    from xnncc.pack.coding import native
+
+    assert decode_plain(Stream(2, 0, 5, b""), shapes) is None
+    fast = native.load()
+    if fast is not None:
+        assert fast.decode(2, 0, 5, b"", shapes) is None
+
+
 @pytest.mark.parametrize("coder", CODERS)
 @pytest.mark.parametrize("density", [0.02, 0.1, 0.6, 1.0])
 def test_compiled_and_plain_coders_write_the_same(coder: str, density: float, monkeypatch: pytest.MonkeyPatch) -> None:

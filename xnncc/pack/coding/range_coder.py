@@ -72,7 +72,7 @@ class RangeEncoder:
 
 
 class RangeDecoder:
-    """Reads what ``RangeEncoder`` wrote; beyond the end of ``data`` there are zeros."""
+    """Reads what ``RangeEncoder`` wrote; beyond the end of ``data`` are at most eight zeros, which it left out."""
 
     def __init__(self, data: bytes) -> None:
         self.counters, self.data, self.at = Counters(), data, 8
@@ -96,7 +96,7 @@ class RangeDecoder:
         else:
             self.range = bound
         if self.range < _HALF:
-            if self.at > len(self.data) + 8:
+            if self.at + 4 > len(self.data) + 8:
                 raise EndOfStream
             self.value = self.value << 32 | int.from_bytes(self.data[self.at : self.at + 4].ljust(4, b"\0"), "big")
             self.range <<= 32
