@@ -23,7 +23,7 @@ from .numpy_network import NumpyNetwork, Step
 from .quantise_admm import by_output, from_output, project, row_tensor
 from .quantise_fisher import why_not
 from .result import Data, MethodReport, Progress, Samples, Squeezed, StepConfig
-from .statistics import cached, collect, statistics_key
+from .statistics import even_statistics
 from .weight_matrix import has_matrix, to_rows
 
 Array = np.ndarray
@@ -57,8 +57,7 @@ def calibrate_int8(state: Squeezed, config: StepConfig, data: Data, seed: int, p
     coded = {layer.digest: _eight_bits(layer) for layer in chosen}
     shifted: dict[str, Array] = {}
     if params["correct_bias"]:
-        key = statistics_key(layers, samples, seed, "even")
-        found = cached(config.journal, key, lambda: collect(state.mod, layers, samples, seed, progress, guided=False))
+        found = even_statistics(state.mod, layers, samples, seed, config.journal, progress)
         for layer in chosen:
             bias = biases_of(state.mod, layers).get(layer.digest)
             if bias is not None and has_matrix(layer) and layer.kind != "conv2d_transpose":

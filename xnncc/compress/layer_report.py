@@ -1,4 +1,4 @@
-"""The line of a report for a weight that became integers."""
+"""The line of a report for a weight that became integers, or lost some of its values."""
 
 from __future__ import annotations
 
@@ -41,6 +41,23 @@ def coded_line(
         bytes_after=coded_bytes(tensor),
         kept=layer.weights.size,
         sparsity=float(np.mean(values == 0)),
+        macs_before=layer.macs,
+        macs_after=layer.macs,
+        error=error,
+    )
+
+
+def pruned_line(layer: Layer, array: np.ndarray, error: float = 0.0) -> LayerReport:
+    """Return the report of ``layer`` after it became ``array``, floats still: bytes are those of the non-zero weights
+    and one bit for each position."""
+    kept = int(np.count_nonzero(array))
+    return LayerReport(
+        name=layer.name,
+        weights=array.size,
+        bytes_before=layer.weights.nbytes,
+        bytes_after=4 * kept + array.size / 8,
+        kept=array.size,
+        sparsity=1 - kept / array.size,
         macs_before=layer.macs,
         macs_after=layer.macs,
         error=error,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tvm
 
 from .constants import constant_names, rebuilt
-from .layers import Layer, weight_layers
-from .result import Data, LayerReport, Progress, StepConfig
+from .layers import weight_layers
+from .result import Data, Progress, StepConfig
 
 if TYPE_CHECKING:
     import torch
@@ -110,22 +110,3 @@ class MaskedTraining:
     def result(self) -> tvm.IRModule:
         """Return the module with the weights as they are."""
         return rebuilt(self.mod, {key: weight.detach().numpy() for key, weight in self.network.weights.items()})
-
-
-def pruned_lines(layers: Mapping[str, Layer], weights: Mapping[str, Array]) -> tuple[LayerReport, ...]:
-    """Return the report's lines; bytes are those of the non-zero floats and one bit for each position."""
-    return tuple(_line(layer, weights[name]) for name, layer in layers.items())
-
-
-def _line(layer: Layer, array: Any) -> LayerReport:
-    kept = int(np.count_nonzero(array))
-    return LayerReport(
-        name=layer.name,
-        weights=array.size,
-        bytes_before=layer.weights.nbytes,
-        bytes_after=4 * kept + array.size / 8,
-        kept=array.size,
-        sparsity=1 - kept / array.size,
-        macs_before=layer.macs,
-        macs_after=layer.macs,
-    )

@@ -19,8 +19,9 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from ..errors import CompressError
+from .layer_report import pruned_line
 from .layers import Layer, weight_layers
-from .masked_training import TRAINING, TRAINING_LIMITS, MaskedTraining, pruned_lines
+from .masked_training import TRAINING, TRAINING_LIMITS, MaskedTraining
 from .result import Data, MethodReport, Progress, Squeezed, StepConfig
 from .synapse_masks import block_of, global_masks
 from .weight_matrix import from_rows, has_matrix, to_rows
@@ -64,7 +65,8 @@ def prune_gradually(state: Squeezed, config: StepConfig, data: Data, seed: int, 
     weights = {name: training.weights()[name] for name in chosen}
     zeros = sum(int((w == 0).sum()) for w in weights.values()) / max(sum(w.size for w in weights.values()), 1)
     facts: dict[str, str | int | float] = {"pattern": str(p["pattern"]), "zeros": round(zeros, 4)}
-    report = MethodReport("prune_gradually", pruned_lines(chosen, weights), left_alone, facts)
+    lines = tuple(pruned_line(layer, weights[name]) for name, layer in chosen.items())
+    report = MethodReport("prune_gradually", lines, left_alone, facts)
     return Squeezed(training.result(), {}, report)
 
 

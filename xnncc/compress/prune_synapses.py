@@ -18,9 +18,10 @@ import numpy as np
 
 from ..errors import CompressError
 from .compensate import inverse_factor, output_error, walk_columns
+from .layer_report import pruned_line
 from .layers import Layer, weight_layers, with_constants
 from .quantise_fisher import why_not
-from .result import Data, LayerReport, MethodReport, Progress, Squeezed, StepConfig
+from .result import Data, MethodReport, Progress, Squeezed, StepConfig
 from .statistics import Statistics, cached, collect, statistics_key
 from .synapse_masks import block_of, global_masks
 from .weight_matrix import from_rows, has_matrix, to_rows
@@ -67,7 +68,7 @@ def prune_synapses(state: Squeezed, config: StepConfig, data: Data, seed: int, p
     for done, layer in enumerate(chosen):
         progress(f"prune {layer.name}", done, len(chosen))
         new[layer.digest], error = _cut(layer, masks[layer.digest], found, float(params["damp"]))
-        lines.append(_line(layer, new[layer.digest], error))
+        lines.append(pruned_line(layer, new[layer.digest], error))
     coded = {key: tensor for key, tensor in state.coded.items() if key not in new}
     facts: dict[str, str | int | float] = {"pattern": str(params["pattern"]), "zeros": _share_of_zeros(new)}
     report = MethodReport("prune_synapses", tuple(lines), left, facts)
@@ -117,19 +118,3 @@ def _cut(layer: Layer, mask: Array, found: Statistics, damp: float) -> tuple[Arr
 def _share_of_zeros(new: dict[str, Array]) -> float:
     total = sum(array.size for array in new.values())
     return round(sum(int(np.sum(array == 0)) for array in new.values()) / max(total, 1), 4)
-
-
-def _line(layer: Layer, array: Array, error: float) -> LayerReport:
-    """Floats still: bytes are those of the non-zero weights and one bit for each position."""
-    kept = int(np.count_nonzero(array))
-    return LayerReport(
-        name=layer.name,
-        weights=array.size,
-        bytes_before=layer.weights.nbytes,
-        bytes_after=4 * kept + array.size / 8,
-        kept=array.size,
-        sparsity=1 - kept / array.size,
-        macs_before=layer.macs,
-        macs_after=layer.macs,
-        error=error,
-    )

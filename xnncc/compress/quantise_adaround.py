@@ -24,7 +24,7 @@ from .layers import Layer, weight_layers, with_coded
 from .quantise_admm import project, row_tensor
 from .quantise_fisher import why_not
 from .result import Data, MethodReport, Progress, Squeezed, StepConfig
-from .statistics import cached, collect, statistics_key
+from .statistics import even_statistics
 from .weight_matrix import from_rows, has_matrix, to_rows
 
 Array = np.ndarray
@@ -56,8 +56,7 @@ def quantise_adaround(state: Squeezed, config: StepConfig, data: Data, seed: int
     if not chosen:
         return Squeezed(state.mod, state.coded, MethodReport("quantise_adaround", left_alone=left))
     samples = data.calib[: int(params["samples"])]
-    key = statistics_key(layers, samples, seed, "even")
-    found = cached(config.journal, key, lambda: collect(state.mod, layers, samples, seed, progress, guided=False))
+    found = even_statistics(state.mod, layers, samples, seed, config.journal, progress)
     coded: dict[str, CodedTensor] = {}
     lines = []
     for done, layer in enumerate(chosen):

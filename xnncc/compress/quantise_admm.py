@@ -26,7 +26,7 @@ from .layer_report import coded_line
 from .layers import Layer, weight_layers, with_coded
 from .quantise_fisher import why_not
 from .result import Data, MethodReport, Progress, Squeezed, StepConfig
-from .statistics import Statistics, cached, collect, statistics_key
+from .statistics import Statistics, even_statistics
 from .weight_matrix import from_rows, has_matrix, to_rows
 
 Array = np.ndarray
@@ -52,8 +52,7 @@ def quantise_admm(state: Squeezed, config: StepConfig, data: Data, seed: int, pr
     found = Statistics()
     if data.calib is not None and chosen:
         samples = data.calib[: int(params["samples"])]
-        key = statistics_key(layers, samples, seed, "even")
-        found = cached(config.journal, key, lambda: collect(state.mod, layers, samples, seed, progress, guided=False))
+        found = even_statistics(state.mod, layers, samples, seed, config.journal, progress)
     coded, lines = {}, []
     for done, layer in enumerate(chosen):
         progress(f"quantise {layer.name}", done, len(chosen))

@@ -147,6 +147,14 @@ def cached(folder: str | None, key: str, make: Any) -> Statistics:
     return found
 
 
+def even_statistics(
+    mod: tvm.IRModule, layers: list[Layer], samples: Samples, seed: int, folder: str | None, progress: Progress
+) -> Statistics:
+    """Return what ``collect`` gives when every sample counts alike, kept in ``folder``."""
+    key = statistics_key(layers, samples, seed, "even")
+    return cached(folder, key, lambda: collect(mod, layers, samples, seed, progress, guided=False))
+
+
 def statistics_key(layers: list[Layer], samples: Samples, *rest: object) -> str:
     """Return what tells the statistics of one network on some samples from all others."""
     parts = [digest(samples.inputs[name]) for name in sorted(samples.inputs)] + [layer.digest for layer in layers]

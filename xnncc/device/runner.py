@@ -41,7 +41,7 @@ def tool_program(target: Target, name: str) -> Path:
     """Return a program of runtime/tools for an ELF target, built once and kept in the cache. Raises: ToolchainError."""
     tools = RUNTIME / "tools"
     sources = [tools / f"{name}.c", tools / "start.c"]
-    headers = [tools / "plain_io.h", RUNTIME / "include" / "xnnrt.h", SYSROOT / "include" / "xnn_libc.h"]
+    headers = [*sorted(tools.glob("*.h")), RUNTIME / "include" / "xnnrt.h", SYSROOT / "include" / "xnn_libc.h"]
     key = content_key([find_tool("compiler", target).version, *sources, *headers, SYSROOT / "symbols.toml"])
 
     def make(folder: Path) -> None:

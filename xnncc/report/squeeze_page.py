@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from xnncc.report.front_chart import draw_front
+from xnncc.report.template import render_template
 from xnncc.report.words import count, size
 
 
@@ -19,24 +20,15 @@ def write_squeeze_report(path: Path, document: dict[str, Any]) -> None:
 
 def render_squeeze(document: dict[str, Any]) -> str:
     """Return the page for a document that ``compress/report.py`` made."""
-    import jinja2
-
-    template = (Path(__file__).parent / "squeeze_page.html").read_text(encoding="utf-8")
-    environment = jinja2.Environment(
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
     is_share = document["is_share"]
 
     def loss(value: float | None) -> str:
         """Return a loss in words; None: not measured."""
         return "not measured" if value is None else loss_words(value, is_share)
 
-    environment.filters.update(size=size, count=count, loss=loss, percent=lambda share: f"{100 * share:.1f} %")
-    return environment.from_string(template).render(**document, chart=draw_front(document["trials"], is_share))
+    filters = {"size": size, "count": count, "loss": loss, "percent": lambda share: f"{100 * share:.1f} %"}
+    chart = draw_front(document["trials"], is_share)
+    return render_template("squeeze_page.html", filters, {**document, "chart": chart})
 
 
 def loss_words(value: float, is_share: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from xnncc.report.data import ReportData, document
 from xnncc.report.memory_chart import draw_memory
+from xnncc.report.template import render_template
 from xnncc.report.words import count, shape, share, size
 
 SHIPPED = {"library": "library: kernels, graph, runtime", "package": "package: weights, names"}  # role -> contents
@@ -28,26 +29,15 @@ def write(directory: Path, data: ReportData) -> dict[str, Any]:
 
 def render(facts: dict[str, Any]) -> str:
     """Return the page for a document that ``document`` made."""
-    import jinja2
-
-    template = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
-    environment = jinja2.Environment(
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    environment.filters.update(size=size, count=count, shape=shape)
     totals = facts["totals"]
-    return environment.from_string(template).render(
-        **facts,
-        shipped=_shipped(facts["files"]),
-        weight_bars=_bars(facts["ops"], "weights_bytes", totals["weights_bytes"], size),
-        mac_bars=_bars(facts["ops"], "macs", totals["macs"], count),
-        rule_bars=_rule_bars(facts["ops"], totals["macs"]),
-        chart=draw_memory(facts["memory"], totals),
-    )
+    drawn = {
+        "shipped": _shipped(facts["files"]),
+        "weight_bars": _bars(facts["ops"], "weights_bytes", totals["weights_bytes"], size),
+        "mac_bars": _bars(facts["ops"], "macs", totals["macs"], count),
+        "rule_bars": _rule_bars(facts["ops"], totals["macs"]),
+        "chart": draw_memory(facts["memory"], totals),
+    }
+    return render_template("page.html", {"size": size, "count": count, "shape": shape}, {**facts, **drawn})
 
 
 def _shipped(files: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -89,10 +89,9 @@ def copy_pad(sch: Schedule, block: SBlockRV, lanes: int, at: LoopRV | None = Non
 def read_lanes(sch: Schedule, block: SBlockRV, at: LoopRV) -> None:
     """Read the first input of ``block`` by whole vectors under loop ``at``; the unrolled loops below multiply by a lane
     of them each (Arm: FMLA by element). Left alone, LLVM loads every scalar by itself."""
-    depth = [sch.get(loop).loop_var.same_as(sch.get(at).loop_var) for loop in sch.get_loops(block)].index(True)
     vectors = sch.cache_read(block, 0, "global")
     sch.compute_at(vectors, at, preserve_unit_loops=True)
-    unroll_below(sch, vectors, depth + 1)
+    unroll_below(sch, vectors, len(sch.get_loops(vectors)) - len(sch.get(vectors).iter_vars))
 
 
 def fuse_all(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:

@@ -48,7 +48,6 @@ def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, c
     pieces = 1 if cfg.k_pass else row_pieces(n["nb"] // cfg.ob, n["m"] // cfg.mt)
     mp, mo, mi = sch.split(m, [pieces, None, cfg.mt])
     oo, oi, i = sch.split(j, [n["nb"] // cfg.ob, cfg.ob, None])
-    first = k
     if cfg.k_pass:
         first, k = sch.split(k, [None, cfg.k_pass])
         sch.reorder(oo, mp, first, mo, k, mi, oi, i)

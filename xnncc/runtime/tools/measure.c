@@ -14,43 +14,12 @@
  * what else the machine does hits all candidates alike. Between two runs FLUSH_BYTES are read, because in a network
  * weights come from beyond the second cache.
  * Exit code 0, or 1 with a sentence on stdout. */
-#include <dlfcn.h>
-
-#include "plain_io.h"
-#include "xnnrt.h"
+#include "open_net.h"
 
 enum { MOST_CANDIDATES = 4096, WARM_ROUNDS = 3, SLOWER_PERCENT = 25 };
 #define NOT_A_NUMBER UINT64_C(1000000000000)
 
-static void *library;
-static void *find(const char *name) {
-    void *symbol = dlsym(library, name);
-    if (symbol == NULL) fail(name, "is not in the library");
-    return symbol;
-}
-
-static xnnrt_net *net;
-static xnnrt_status (*run_ops)(xnnrt_net *, const void *const *, void *const *, int32_t, int32_t);
-static const char *(*explain)(xnnrt_status);
 static float *arena;
-
-static void open_net(char **argv) {
-    xnnrt_options options = {0, NULL, 0, 0};
-    const char *threads = argv[4];
-    xnnrt_status status;
-    xnnrt_status (*open_file)(xnnrt_net **, xnnrt_graph, const char *, const xnnrt_options *);
-    xnnrt_graph graph;
-    library = dlopen(argv[1], RTLD_NOW);
-    if (library == NULL) fail(argv[1], dlerror());
-    *(void **)&open_file = find("xnnrt_open_file");
-    *(void **)&run_ops = find("xnnrt_run_ops");
-    *(void **)&explain = find("xnnrt_strerror");
-    *(void **)&graph = find(argv[3]);
-    options.threads = (int)parse_number(&threads);
-    status = open_file(&net, graph, argv[2], &options);
-    if (status != XNNRT_OK) fail("open", explain(status));
-    arena = (float *)(uintptr_t)((const void *(*)(const xnnrt_net *))find("xnnrt_arena"))(net); /* ours to write */
-}
 
 static void run(int32_t op) {
     static const void *none_in[1];
@@ -144,7 +113,8 @@ int main(int argc, char **argv) {
     size_t length;
     int file;
     if (argc != 9) fail("usage", "measure LIBRARY PACKAGE GRAPH THREADS JOBS OUTPUTS ROUNDS FLUSH_BYTES");
-    open_net(argv);
+    open_net(argv[1], argv[2], argv[3], argv[4]);
+    arena = (float *)(uintptr_t)((const void *(*)(const xnnrt_net *))find("xnnrt_arena"))(net); /* ours to write */
     line = read_file(argv[5], &length);
     file = open(argv[6], O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (file < 0) fail(argv[6], "cannot be written");

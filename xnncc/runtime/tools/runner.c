@@ -10,25 +10,11 @@
  * with PER_OP 1, "op INDEX NS" for each operator of each. `trace` runs operator by operator and writes the named bytes
  * after each to OUTPUTS; a line of REGIONS is "OP SPACE INDEX OFFSET BYTES", SPACE one of a (arena), i, o.
  * Exit code 0, or 1 with a sentence on stdout. No stdio: the same source runs on glibc and on bionic. */
-#include <dlfcn.h>
-
-#include "plain_io.h"
-#include "xnnrt.h"
+#include "open_net.h"
 
 enum { MAX_TENSORS = 256 };
 
-/* The library's functions, looked up by name. */
-static void *library;
-static void *find(const char *name) {
-    void *symbol = dlsym(library, name);
-    if (symbol == NULL) fail(name, "is not in the library");
-    return symbol;
-}
-
-static xnnrt_net *net;
-static xnnrt_status (*run_ops)(xnnrt_net *, const void *const *, void *const *, int32_t, int32_t);
 static xnnrt_status (*use_variant)(xnnrt_net *, int);
-static const char *(*explain)(xnnrt_status);
 static void *inputs[MAX_TENSORS];
 static void *outputs[MAX_TENSORS];
 static size_t input_bytes[MAX_TENSORS], output_bytes[MAX_TENSORS];
@@ -74,23 +60,6 @@ static void prepare(const char *sizes, const char *inputs_path) {
     }
     fed = read_file(inputs_path, &fed_bytes);
     feed();
-}
-
-static void open_net(char **argv) {
-    xnnrt_options options = {0, NULL, 0, 0};
-    const char *threads = argv[5];
-    xnnrt_status status;
-    xnnrt_status (*open_file)(xnnrt_net **, xnnrt_graph, const char *, const xnnrt_options *);
-    xnnrt_graph graph;
-    library = dlopen(argv[2], RTLD_NOW);
-    if (library == NULL) fail(argv[2], dlerror());
-    *(void **)&open_file = find("xnnrt_open_file");
-    *(void **)&run_ops = find("xnnrt_run_ops");
-    *(void **)&explain = find("xnnrt_strerror");
-    *(void **)&graph = find(argv[4]);
-    options.threads = (int)parse_number(&threads);
-    status = open_file(&net, graph, argv[3], &options);
-    if (status != XNNRT_OK) fail("open", explain(status));
 }
 
 static void time_runs(uint64_t repeat, int per_op) {
@@ -145,7 +114,7 @@ int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "";
     int file, i;
     if (argc < 9) fail("usage", "runner run|time|trace LIBRARY PACKAGE GRAPH THREADS SIZES INPUTS OUTPUTS ...");
-    open_net(argv);
+    open_net(argv[2], argv[3], argv[4], argv[5]);
     prepare(argv[6], argv[7]);
     file = open(argv[8], O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (file < 0) fail(argv[8], "cannot be written");
