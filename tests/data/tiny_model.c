@@ -36,7 +36,7 @@ int32_t SYMBOL(_exp)(void *t, void *y) {
     __builtin_trap();
 #endif
 #ifdef NEWER_INSTRUCTION /* LSE atomics, ARMv8.1: a Cortex-A53 has none */
-    __asm__ volatile(".arch armv8.1-a\nldadd w0, w1, [%0]" : : "r"(y) : "w0", "w1", "memory");
+    __asm__ volatile(".arch_extension lse\nldadd w0, w1, [%0]" : : "r"(y) : "w0", "w1", "memory");
 #endif
     return 0;
 }
