@@ -193,6 +193,7 @@ def test_no_space_is_empty(rule: str, machine: Machine) -> None:
                 "oh": ow, "ow": ow, "ic": 64, "ib": 8, "taps": 9, "ob": ob, "x_bytes": 1 << 20, "sh": 1, "kh": 3,
                 "ph": ow + 2, "plane_bytes": (ow + 2) ** 2 * 32, "nb": ob, "k": 100, "n": 8 * ob,
                 "m": 4 if rule == "winograd" else ow, "th": -(-ow // 4), "tw": -(-ow // 4),
+                "half": ow, "cb": 4, "pieces": 1, "pixels": 2 * ow,
             }  # fmt: skip
             configs = RULES[rule].space(numbers, machine)
             assert 1 <= len(configs) <= 12, (ow, ob)

@@ -78,10 +78,18 @@ def test_exact_builds_know_plain_sums_alone() -> None:
 
 def test_a_pointwise_convolution_may_compute_more_pixels() -> None:
     win = Window((7, 7), (1, 1), (1, 1), (0, 0, 0, 0), (7, 7))
-    names = choose_algorithm(win, 512, 1024, 128, AVX2, False, {}).algorithms
+    names = choose_algorithm(win, 512, 1024, 128, AVX2, True, {}).algorithms
     assert names[0] == "direct" and len(names) > 1
     pixels = [direct_pixels(name, win, 128, AVX2) for name in names]
     assert len(set(pixels)) == len(pixels) and all(49 <= n <= 54 for n in pixels)
+
+
+def test_a_pointwise_convolution_may_run_by_strassens_products() -> None:
+    win = Window((14, 14), (1, 1), (1, 1), (0, 0, 0, 0), (14, 14))
+    assert choose_algorithm(win, 512, 512, 64, AVX2, False, {}).algorithm == "strassen"
+    assert choose_algorithm(win, 128, 512, 64, AVX2, False, {}).algorithms[-1] == "strassen"  # for tuning to try
+    assert "strassen" not in choose_algorithm(win, 512, 512, 64, AVX2, True, {}).algorithms
+    assert "strassen" not in choose_algorithm(win, 512, 36, 5, AVX2, False, {}).algorithms  # an odd number of blocks
 
 
 def test_keys_of_different_convolutions_differ() -> None:

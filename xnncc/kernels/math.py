@@ -70,3 +70,11 @@ def erf(x: Expr) -> Expr:
         -1.42647390514189e-02,
     )
     return x * horner(s, alpha) / horner(s, beta)
+
+
+def pick(index: Expr, values: list[Expr]) -> Expr:
+    """Return values[index]; loops over ``index`` are unrolled, so one arm is left of this."""
+    chosen = values[-1]
+    for k in range(len(values) - 2, -1, -1):
+        chosen = tirx.if_then_else(index == k, values[k], chosen)
+    return chosen

@@ -20,7 +20,7 @@ from tvm import te, tirx
 from tvm.tirx import Expr
 
 from . import rule
-from .math import f32
+from .math import f32, pick
 from .spatial import Window
 
 G = {
@@ -103,14 +103,6 @@ def f32_conv2d_winograd(x: te.Tensor, u: te.Tensor, b: te.Tensor, win: Window, m
     )
 
 
-def _pick(index: Expr, values: list[Expr]) -> Expr:
-    """Return values[index]; loops over ``index`` are unrolled, so one arm is left of this."""
-    chosen = values[-1]
-    for k in range(len(values) - 2, -1, -1):
-        chosen = tirx.if_then_else(index == k, values[k], chosen)
-    return chosen
-
-
 def _rows(matrix: np.ndarray, index: Expr, d: Read) -> Expr:
     """Return row ``index`` of ``matrix`` times d(0), d(1), ..."""
 
@@ -121,23 +113,23 @@ def _rows(matrix: np.ndarray, index: Expr, d: Read) -> Expr:
             total = total + term
         return total
 
-    return _pick(index, [row(weights) for weights in matrix])
+    return pick(index, [row(weights) for weights in matrix])
 
 
 def _input_row(m: int, index: Expr, d: Read) -> Expr:
     """Return row ``index`` of B^T times d(0), ..., d(a-1)."""
     if m == 2:
-        return _pick(index, [d(0) - d(2), d(1) + d(2), d(2) - d(1), d(1) - d(3)])
+        return pick(index, [d(0) - d(2), d(1) + d(2), d(2) - d(1), d(1) - d(3)])
     p, q = d(4) - f32(4.0) * d(2), d(3) - f32(4.0) * d(1)
     r, s = d(4) - d(2), f32(2.0) * (d(3) - d(1))
     first = f32(4.0) * d(0) - f32(5.0) * d(2) + d(4)
     last = f32(4.0) * d(1) - f32(5.0) * d(3) + d(5)
-    return _pick(index, [first, p + q, p - q, r + s, r - s, last])
+    return pick(index, [first, p + q, p - q, r + s, r - s, last])
 
 
 def _output_row(m: int, index: Expr, d: Read) -> Expr:
     """Return row ``index`` of A^T times d(0), ..., d(a-1)."""
     if m == 2:
-        return _pick(index, [d(0) + d(1) + d(2), d(1) - d(2) - d(3)])
+        return pick(index, [d(0) + d(1) + d(2), d(1) - d(2) - d(3)])
     s, t, p, q = d(1) + d(2), d(1) - d(2), d(3) + d(4), d(3) - d(4)
-    return _pick(index, [d(0) + s + p, t + f32(2.0) * q, s + f32(4.0) * p, t + f32(8.0) * q + d(5)])
+    return pick(index, [d(0) + s + p, t + f32(2.0) * q, s + f32(4.0) * p, t + f32(8.0) * q + d(5)])

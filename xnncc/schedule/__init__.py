@@ -33,6 +33,7 @@ from . import (
     recurrent_written,
     reduction,
     rowwise,
+    strassen_tiles,
 )
 from .blocks import blocks_of, is_reduction, main_block, schedule_of
 from .kernel_key import kernel_key
@@ -44,6 +45,7 @@ RULES: dict[str, Any] = {
         conv2d_direct,
         conv2d_filter,
         conv2d_winograd,
+        strassen_tiles,
         depthwise_rows,
         pool_rows,
         global_mean_lanes,

@@ -2,6 +2,7 @@
 
 "direct"      sums of products in register tiles; of a 1x1 over as many pixels as tile best
 "direct/N"    the same over exactly N pixels (1x1 only)
+"strassen"    seven half products instead of eight (1x1 only)
 "winograd2", "winograd4"      F(2x2, 3x3), F(4x4, 3x3)
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from ..ir.tiles import cycles, padded_pixels, tiles
 from ..kernels.spatial import Window
 from ..target import Machine
+from .choose_strassen import is_strassen, strassen_pays
 
 # Measured on Sapphire Rapids (2026-11) and used as ratios only: a register-tiled kernel reaches four fifths of the
 # multiply-add ports, weights come from beyond L2 at 3 bytes a cycle, activations between stages at 6.
@@ -65,7 +67,11 @@ def _algorithms(win: Window, c: int, o: int, blocks: int, machine: Machine, is_e
         cost = {n: cycles(*_tile(blocks, n, machine), machine) * n for n in range(pixels, pixels + SPARE_PIXELS + 1)}
         best = padded_pixels(pixels, blocks, machine)
         near = sorted((n for n in cost if n != best and cost[n] < NEAR * cost[best]), key=lambda n: cost[n])
-        return ["direct", *(f"direct/{n}" for n in near[:2])]
+        names = ["direct", *(f"direct/{n}" for n in near[:2])]
+        if is_exact or not is_strassen(pixels, -(-c // machine.lanes), blocks):
+            return names
+        pays = strassen_pays(pixels, c, o, machine)
+        return ["strassen", *names] if pays else [*names, "strassen"]
     m = winograd_tile(win, c, o, machine)
     first = f"winograd{m}" if m and not is_exact else "direct"
     others = ["direct", "winograd2", "winograd4"] if is_winograd(win) and not is_exact else ["direct"]

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import gcd, prod
 
 import numpy as np
 import tvm
 from tvm import relax
 
-from ..kernels import conv2d, conv2d_filter, depthwise, matmul, packing, winograd
+from ..kernels import conv2d, matmul, packing, strassen
 from ..kernels.spatial import Window
-from .choose_conv import choose_algorithm, direct_pixels, winograd_m
+from .choose_strassen import is_strassen, strassen_pays, strassen_pieces
+from .conv_emitters import (
+    blocks_for,
+    depthwise_emitter,
+    filter_emitter,
+    first_emitter,
+    packed_bias,
+    packed_emitter,
+    pad_inputs,
+)
 from .layout_walk import INJECTIVE, OPAQUE, OUT_FUSABLE, Pending, Value, Walk, constant, per_channel, shape_of
 from .stored_weights import Stored, packed_weights
 
 FIRST_LAYER_CHANNELS = 4  # up to this many input channels a convolution reads plain pixels
 LEAST_TAPS = 64  # from so many in a row on, the lanes may be taps
 DENSE_GROUPS = 4  # up to this many ragged groups are cheaper as one convolution with zeros than as plain loops
-
-Emitter = Callable[[Pending], relax.Expr]  # -> the kernel's output
 
 
 def ints(values: Iterable) -> tuple[int, ...]:
@@ -37,12 +44,6 @@ def sides(values: Iterable) -> tuple[int, int, int, int]:
     """Return an attribute's (top, left, bottom, right)."""
     top, left, bottom, right = ints(values)
     return top, left, bottom, right
-
-
-def blocks_for(channels: int, lanes: int) -> int:
-    """Return the channel blocks of an output: an odd large count becomes even, so that two fit one register tile."""
-    n = -(-channels // lanes)
-    return n + 1 if n > 12 and n % 2 else n
 
 
 def conv2d_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
@@ -119,110 +120,15 @@ def linear_conv(
     is_filter = is_first and win.kernel[1] >= LEAST_TAPS and 2 * o <= v and win.dilation[1] == 1
     source = x if is_first else walk.packed(x)
     if groups > 1 and c == groups == o:
-        emit = _depthwise_emitter(walk, source, win)
+        emit = depthwise_emitter(walk, source, win)
     elif is_filter:
-        emit = _filter_emitter(walk, source, win)
+        emit = filter_emitter(walk, source, win)
     elif is_first:
-        emit = _first_emitter(walk, source, win)
+        emit = first_emitter(walk, source, win)
     else:
-        emit = _packed_emitter(walk, source, win, groups, out)
+        emit = packed_emitter(walk, source, win, groups, out)
     pending = Pending(w.astype("float32"), np.zeros(o, "float32"), emit, (walk.name,), stored=stored)
     return Value(out, image=None if is_filter else out[1:], pending=pending, name=walk.name)
-
-
-def _depthwise_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
-    blocks = shape_of(source.expr)[1]
-
-    def emit(p: Pending) -> relax.Expr:
-        pack = lambda w: depthwise.pack_depthwise_weights(w, walk.lanes, blocks)  # noqa: E731
-        fn = lambda x, w, b: depthwise.f32_depthwise(x, w, b, win)  # noqa: E731
-        return _emit_conv(walk, fn, source, packed_weights(walk, p, pack, blocks), p.bias, blocks, "depthwise")
-
-    return emit
-
-
-def _filter_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
-    """Few channels of long windows; the only convolution whose output is plain."""
-
-    def emit(p: Pending) -> relax.Expr:
-        packed = constant(walk.coded.follow(p.weights, lambda w: conv2d_filter.pack_filter_weights(w, walk.lanes)))
-        fn = lambda x, w, b: conv2d_filter.f32_conv2d_filter(x, w, b, win)  # noqa: E731
-        return walk.emit(fn, source.expr, packed, constant(p.bias), hint="conv2d_filter", pattern=OUT_FUSABLE)
-
-    return emit
-
-
-def _first_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
-    def emit(p: Pending) -> relax.Expr:
-        blocks = blocks_for(len(p.weights), walk.lanes)
-        pack = lambda w: conv2d.pack_conv_weights(w, walk.lanes, blocks, w.shape[1])  # noqa: E731
-        fn = lambda x, w, b: conv2d.f32_conv2d_first(x, w, b, win)  # noqa: E731
-        return _emit_conv(walk, fn, source, packed_weights(walk, p, pack, blocks), p.bias, blocks, "conv2d")
-
-    return emit
-
-
-def _packed_emitter(walk: Walk, source: Value, win: Window, groups: int, out: tuple[int, ...]) -> Emitter:
-    """Return the emitter of the algorithm that a record or the model chooses; only one ungrouped image has a choice."""
-    c, o = source.shape[1], out[1]
-    blocks = blocks_for(o, walk.lanes) // groups
-    if groups > 1 or out[0] > 1:
-        return _direct_emitter(walk, source, win, groups, direct_pixels("direct", win, blocks, walk.machine))
-    chosen = choose_algorithm(win, c, o, blocks, walk.machine, walk.exact, walk.algorithms)
-    walk.convolutions[walk.name] = chosen
-    if m := winograd_m(chosen.algorithm):
-        return _winograd_emitter(walk, source, win, m)
-    return _direct_emitter(walk, source, win, 1, direct_pixels(chosen.algorithm, win, blocks, walk.machine))
-
-
-def _direct_emitter(walk: Walk, source: Value, win: Window, groups: int, pixels: int) -> Emitter:
-    def emit(p: Pending) -> relax.Expr:
-        blocks = blocks_for(len(p.weights), walk.lanes)
-        packed = _packed_direct(walk, source, p, blocks, groups)
-        fn = lambda x, w, b: conv2d.f32_conv2d(x, w, b, win, groups, pixels)  # noqa: E731
-        return _emit_conv(walk, fn, source, packed, p.bias, blocks, "conv2d")
-
-    return emit
-
-
-def _winograd_emitter(walk: Walk, source: Value, win: Window, m: int) -> Emitter:
-    """The package holds the 3x3 kernels; a kernel that reads nothing but weights transforms them once, at open."""
-
-    def emit(p: Pending) -> relax.Expr:
-        blocks = blocks_for(len(p.weights), walk.lanes)
-        packed = _packed_direct(walk, source, p, blocks, 1)
-        transform = lambda w: winograd.transform_weights(w, m)  # noqa: E731
-        u = walk.emit(transform, packed, hint="winograd_weights", pattern=OPAQUE, name="weights")
-        fn = lambda x, w, b: winograd.f32_conv2d_winograd(x, w, b, win, m)  # noqa: E731
-        return _emit_conv(walk, fn, source, u, p.bias, blocks, "winograd")
-
-    return emit
-
-
-def _packed_direct(walk: Walk, source: Value, p: Pending, blocks: int, groups: int) -> relax.Expr:
-    channels = shape_of(source.expr)[1] * walk.lanes
-
-    def pack(w: np.ndarray) -> np.ndarray:
-        w = _pad_inputs(w, channels) if groups == 1 else w
-        return conv2d.pack_conv_weights(w, walk.lanes, blocks, walk.lanes, groups)
-
-    return packed_weights(walk, p, pack, blocks)
-
-
-def _emit_conv(
-    walk: Walk, fn: Callable, source: Value, weights: relax.Expr, bias: np.ndarray, blocks: int, hint: str
-) -> relax.Expr:
-    b = _packed_bias(walk, bias, blocks)
-    return walk.emit(fn, source.expr, weights, b, hint=hint, pattern=OUT_FUSABLE)
-
-
-def _packed_bias(walk: Walk, bias: np.ndarray, blocks: int) -> relax.Expr:
-    return constant(walk.coded.follow(bias, lambda b: conv2d.pack_vector(b, walk.lanes, blocks)))
-
-
-def _pad_inputs(w: np.ndarray, channels: int) -> np.ndarray:
-    """Return ``w`` with zero input channels up to ``channels``, the whole blocks of its packed input."""
-    return np.pad(w, ((0, 0), (0, channels - w.shape[1]), (0, 0), (0, 0))) if channels > w.shape[1] else w
 
 
 def _dense(w: np.ndarray, groups: int) -> np.ndarray:
@@ -248,7 +154,7 @@ def _phases(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
         full = np.zeros((kh, kw, blocks * v, c), w.dtype)
         full[:, :, :o] = w.transpose(2, 3, 0, 1)
         full = full.reshape(kh * kw * blocks * v, c, 1, 1)
-        full = _pad_inputs(full, shape_of(source.expr)[1] * v)
+        full = pad_inputs(full, shape_of(source.expr)[1] * v)
         return conv2d.pack_conv_weights(full, v, kh * kw * blocks, v)
 
     def emit(p: Pending) -> relax.Expr:
@@ -325,6 +231,18 @@ def matmul_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
     return Value(out, expr=walk.reshaped(y, out), name=walk.name)
 
 
+def _emit_gemm(walk: Walk, x: relax.Expr, w: relax.Expr, b: relax.Expr, name: str | None) -> relax.Expr:
+    """Return rows times packed weights, by Strassen's products where they are cheaper."""
+    (rows, k), blocks = shape_of(x), shape_of(w)[0]
+    is_whole = k % (2 * walk.lanes) == 0 and is_strassen(rows, 2, blocks)
+    if walk.exact or not is_whole or not strassen_pays(rows, k, blocks * walk.lanes, walk.machine):
+        return walk.emit(matmul.f32_gemm, x, w, b, hint="gemm", pattern=OUT_FUSABLE, name=name)
+    s = walk.emit(strassen.transform_rows_weights, w, hint="strassen_weights", pattern=OPAQUE, name="weights")
+    split = strassen_pieces(rows, k, walk.machine)
+    fn = lambda x, s, b: strassen.f32_gemm_strassen(x, s, b, *split)  # noqa: E731
+    return walk.emit(fn, x, s, b, hint="strassen", pattern=OUT_FUSABLE, name=name)
+
+
 def _weights_matmul(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...], stored: Stored | None) -> Value:
     v = walk.lanes
     k, n = w.shape
@@ -333,12 +251,12 @@ def _weights_matmul(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...], s
 
     def emit(p: Pending) -> relax.Expr:
         packed_w = packed_weights(walk, p, lambda m: matmul.pack_matmul_weights(m, v), -(-n // v))
-        b = _packed_bias(walk, p.bias, -(-n // v))
+        b = packed_bias(walk, p.bias, -(-n // v))
         if rows == 1:
             y = walk.emit(lambda x, w, b: matmul.f32_gemv(x, w, b, n), a, packed_w, b, hint="gemv", pattern=OUT_FUSABLE)
         else:
             name = "padded" if n % v else None  # more columns than the tensor has
-            y = walk.emit(matmul.f32_gemm, a, packed_w, b, hint="gemm", pattern=OUT_FUSABLE, name=name)
+            y = _emit_gemm(walk, a, packed_w, b, name)
             if n % v:
                 y = walk.emit(lambda t: packing.crop_columns(t, n), y, hint="crop", pattern=INJECTIVE)
         return walk.reshaped(y, out)

@@ -1,0 +1,37 @@
+"""Where Strassen's seven products of halves are cheaper than eight, in cycles of one core.
+
+Given: x [P, K] times w [K, O]            Result: how many pieces of P, of two halves each; 0: multiply directly
+"""
+
+from __future__ import annotations
+
+from ..target import Machine
+
+# An output vector costs so many cycles more (seven partial sums written, read and added), an input 4 bytes read and 7
+# written; measured on Zen 4 (2026-12), where it pays from about 512 channels on.
+SUM_CYCLES, INPUT_BYTES, INPUT_RATE = 12.0, 11, 12.0
+PORT_USE = 0.8  # of the multiply-add ports, what a register tile reaches
+LEAST_GAIN = 0.97
+SHARE_OF_L2 = 0.75  # that the sums of a piece's inputs may take
+
+
+def is_strassen(pixels: int, input_blocks: int, output_blocks: int) -> bool:
+    """Return whether channels and pixels can be halved."""
+    return input_blocks % 2 == 0 and output_blocks % 2 == 0 and pixels >= 8
+
+
+def strassen_pays(pixels: int, c: int, o: int, machine: Machine) -> bool:
+    """Return whether the products of P x C and C x O matrices are cheaper by Strassen's."""
+    rate = machine.lanes * machine.fma_ports * PORT_USE
+    direct = pixels * c * o / rate
+    sums = pixels * o / machine.lanes * SUM_CYCLES + pixels * c * INPUT_BYTES / INPUT_RATE
+    return direct * 7 / 8 + sums < LEAST_GAIN * direct
+
+
+def strassen_pieces(pixels: int, c: int, machine: Machine) -> tuple[int, int]:
+    """Return (pieces, half): pixels in pieces of two halves, so that a piece's sums stay in L2 where it can be."""
+    bytes_a_pixel = 4 * c * 7 / 4
+    wanted = max(1, round(pixels * bytes_a_pixel / (machine.l2_kib * 1024 * SHARE_OF_L2)))
+    even = [d for d in range(1, 4 * wanted + 1) if pixels % (2 * d) == 0]
+    pieces = next((d for d in even if d >= wanted), even[-1] if even else 1)
+    return pieces, -(-pixels // (2 * pieces))
