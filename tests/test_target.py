@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from xnncc.errors import BadTarget
-from xnncc.host_cpu import host_abi
+from xnncc.host_cpu import host_abi, ports_512
 from xnncc.target import Target, list_targets, load_target, targets_folder
 
 SHIPPED = [name for name in list_targets() if name != "host"]
@@ -61,6 +61,23 @@ def test_host_takes_avx512_where_the_cpu_has_it(monkeypatch: pytest.MonkeyPatch)
     host = load_target("host")
     assert (host.machine.lanes, host.machine.registers, host.abi) == (16, 32, "x86-64-v4")
     assert str(host.tvm_target().attrs["mcpu"]) == "skylake-avx512"
+
+
+def test_host_with_avx512_has_shorter_vectors_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xnncc.target.host_architecture", lambda: "x86_64")
+    monkeypatch.setattr("xnncc.target.host_abi", lambda: "x86-64-v4")
+    narrower = load_target("host").narrower
+    assert narrower is not None and narrower.narrower is None
+    assert (narrower.name, narrower.machine.lanes, narrower.machine.registers) == ("host", 8, 32)
+    assert narrower.tvm["vector-width"] == 256 and narrower.abi == "x86-64-v4"
+    assert narrower.fingerprint != load_target("host").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "ports"), [("AuthenticAMD", "25", 1), ("AuthenticAMD", "26", 2), ("GenuineIntel", "6", 2)]
+)
+def test_zen4_pairs_its_units_for_512_bits(vendor: str, family: str, ports: int) -> None:
+    assert ports_512({"vendor_id": vendor, "cpu family": family}) == ports
 
 
 def test_old_cpu_is_no_host(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,8 +156,11 @@ def lower(job: Job) -> None:
     """Plan layouts, legalise and fuse."""
     from .coded_weights import start_coding
     from .schedule.records import read_records, shipped_folders
+    from .transform.choose_vectors import choose_vectors
     from .transform.pipeline import lower_graph
 
+    job.target = choose_vectors([variant.mod for variant in job.variants], job.target)
+    job.facts["vectors"] = f"{job.target.machine.lanes} lanes of float32"
     folders = [job.records] if job.records is not None else shipped_folders(job.target)
     job.tuned = read_records(folders, job.target)
     if job.records is not None:

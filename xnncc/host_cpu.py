@@ -18,17 +18,30 @@ def host_architecture() -> str:
 
 
 @cache
-def cpu_flags() -> frozenset[str]:
-    """Return the CPU's feature flags; empty where there is no /proc/cpuinfo."""
+def cpu_facts() -> dict[str, str]:
+    """Return what Linux says of the first CPU, key -> text; empty where there is no /proc/cpuinfo."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return frozenset()
-    for line in text.splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in ("flags", "Features"):
-            return frozenset(value.split())
-    return frozenset()
+        return {}
+    first = text.strip().partition("\n\n")[0]
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def cpu_flags() -> frozenset[str]:
+    """Return the CPU's feature flags."""
+    facts = cpu_facts()
+    return frozenset((facts.get("flags") or facts.get("Features", "")).split())
+
+
+def ports_512(facts: dict[str, str] | None = None) -> int:
+    """Return how many 512-bit multiply-adds, and loads, this CPU starts a cycle: Zen 4 pairs 256-bit units for one.
+
+    https://www.agner.org/optimize/microarchitecture.pdf, "AMD Zen 4"; AMD's family 25 has AVX-512 from there on.
+    """
+    facts = cpu_facts() if facts is None else facts
+    return 1 if (facts.get("vendor_id"), facts.get("cpu family")) == ("AuthenticAMD", "25") else 2
 
 
 def host_abi(flags: frozenset[str] | None = None) -> str:

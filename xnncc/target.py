@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from xnncc.errors import BadTarget, nearest
-from xnncc.host_cpu import host_abi, host_architecture
+from xnncc.host_cpu import ports_512, host_abi, host_architecture
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -78,6 +78,7 @@ class Target:
     runtime: Runtime = field(default_factory=Runtime)
     device: str = ""  # which device proves it: "host", "emulator" or ""
     proof: str = ""
+    narrower: Target | None = None  # the same device with shorter vectors, for networks that do not fill long ones
 
     @property
     def arch(self) -> str:
@@ -152,13 +153,24 @@ def _host_target() -> Target:
         )
     if abi == "x86-64-v3":
         return replace(base, name="host", summary="this machine: AVX2 and FMA")
-    return replace(
+    tvm = {**base.tvm, "mcpu": "skylake-avx512"}
+    ports = ports_512()
+    wide = replace(base.machine, lanes=16, registers=32, fma_ports=ports, load_ports=ports, l2_kib=1024)
+    narrow = replace(
         base,
         name="host",
-        summary="this machine: AVX-512",
+        summary="this machine: AVX-512 on 256-bit vectors",
         abi=abi,
-        tvm={**base.tvm, "mcpu": "skylake-avx512", "vector-width": 512},  # without the width LLVM keeps to 256-bit ymm
-        machine=replace(base.machine, lanes=16, registers=32, l1d_kib=32, l2_kib=1024),
+        tvm={**tvm, "vector-width": 256},
+        machine=replace(base.machine, registers=32, l2_kib=1024),
+    )
+    # Without the width LLVM keeps to 256-bit ymm.
+    return replace(
+        narrow,
+        summary="this machine: AVX-512",
+        tvm={**tvm, "vector-width": 512},
+        machine=wide,
+        narrower=narrow,
     )
 
 

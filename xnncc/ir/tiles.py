@@ -23,12 +23,13 @@ def row_pieces(outer: int, rows: int) -> int:
 def registers_needed(ob: int, t: int, machine: Machine) -> int:
     """Return how many vector registers the tile's inner loop keeps live.
 
-    Where a multiply-add takes one lane of a register (Arm), all t inputs and ob weights stay, and LLVM starts to spill
-    with the last two registers (3x7 does, 3x6 and 4x5 do not). Wasm engines do much the same. Elsewhere the ob weight
-    vectors stay and one broadcast lives at a time, which AVX-512 folds into the multiply-add when ob is 1.
+    Where a multiply-add takes one lane of a register (Arm), all t inputs stay and weights come in pairs (4x6, 5x5 and
+    2x10 fit 32 registers, 3x8 spills); without a fused one products need registers as well (of 16, 2x2 fits and 1x4
+    spills). Wasm engines keep inputs and weights. Elsewhere the ob weight vectors stay and one broadcast lives at a
+    time, which AVX-512 folds into the multiply-add when ob is 1.
     """
     if machine.multiplies_by_lane:
-        return ob * t + t + ob + (2 if machine.fuses_multiply_add else 6)
+        return ob * t + t + 2 if machine.fuses_multiply_add else ob * t + t + ob + 8
     if machine.lanes == 4:
         return ob * t + t + ob
     if ob == 1:
@@ -43,8 +44,11 @@ def cycles(ob: int, t: int, machine: Machine) -> float:
 
 
 def _spare(ob: int, t: int, machine: Machine) -> float:
-    """Return what decides between tiles of equal cycles: loads that need no issue slot, or else the larger tile."""
-    return (ob + t / machine.lanes) / (ob * t) if machine.multiplies_by_lane else -ob * t
+    """Return what decides between tiles of equal cycles: the larger, or, where lanes are multiplied, the instructions
+    beside a multiply-add: loads in pairs, and the loop's own four for as many steps as there are lanes."""
+    if machine.multiplies_by_lane:
+        return (ob / 2 + t / (2 * machine.lanes) + 4 / machine.lanes) / (ob * t)
+    return -ob * t
 
 
 def tiles(blocks: int, oh: int, ow: int, machine: Machine) -> list[tuple[int, int, int]]:
@@ -66,5 +70,12 @@ def padded_pixels(pixels: int, blocks: int, machine: Machine) -> int:
     cost = {}
     for padded in range(pixels, pixels + 5):
         ob, _, t = tiles(blocks, 1, padded, machine)[0]
-        cost[padded] = cycles(ob, t, machine) * padded
+        beside = _spare(ob, t, machine) if machine.multiplies_by_lane else 0
+        cost[padded] = cycles(ob, t, machine) * (1 + beside) * padded
     return min(cost, key=lambda padded: (round(cost[padded] / cost[pixels], 2), padded))
+
+
+def side_by_side(blocks: int, oh: int, ow: int, machine: Machine) -> int:
+    """Return of how many channel blocks the weights should stand side by side: all of a register tile's where
+    neighbouring vectors are loaded in pairs (Arm), which makes one run of memory of them; elsewhere 1."""
+    return tiles(blocks, oh, ow, machine)[0][0] if machine.multiplies_by_lane else 1

@@ -10,12 +10,15 @@ from collections.abc import Callable
 import numpy as np
 from tvm import relax
 
+from ..ir.tiles import side_by_side
 from ..kernels import conv2d, conv2d_filter, depthwise, strassen, winograd
 from ..kernels.spatial import Window
 from .choose_conv import choose_algorithm, direct_pixels, winograd_m
 from .choose_strassen import strassen_pieces
 from .layout_walk import OPAQUE, OUT_FUSABLE, Pending, Value, Walk, constant, shape_of
 from .stored_weights import packed_weights
+
+FIRST_LAYER_CHANNELS = 4  # up to this many input channels a convolution reads plain pixels
 
 Emitter = Callable[[Pending], relax.Expr]  # -> the kernel's output
 
@@ -51,9 +54,11 @@ def filter_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
 def first_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
     def emit(p: Pending) -> relax.Expr:
         blocks = blocks_for(len(p.weights), walk.lanes)
-        pack = lambda w: conv2d.pack_conv_weights(w, walk.lanes, blocks, w.shape[1])  # noqa: E731
-        fn = lambda x, w, b: conv2d.f32_conv2d_first(x, w, b, win)  # noqa: E731
-        return _emit_conv(walk, fn, source, packed_weights(walk, p, pack, blocks), p.bias, blocks, "conv2d")
+        beside = side_by_side(blocks, *win.out, walk.machine)
+        packed = packed_conv_weights(walk, p, blocks, beside, p.weights.shape[1])
+        by_lane = walk.machine.multiplies_by_lane and p.weights.shape[1] <= walk.lanes
+        fn = lambda x, w, b: conv2d.f32_conv2d_first(x, w, b, win, by_lane)  # noqa: E731
+        return _emit_conv(walk, fn, source, packed, p.bias, blocks, "conv2d")
 
     return emit
 
@@ -76,7 +81,9 @@ def packed_emitter(walk: Walk, source: Value, win: Window, groups: int, out: tup
 def _direct_emitter(walk: Walk, source: Value, win: Window, groups: int, pixels: int) -> Emitter:
     def emit(p: Pending) -> relax.Expr:
         blocks = blocks_for(len(p.weights), walk.lanes)
-        packed = _packed_direct(walk, source, p, blocks, groups)
+        image = (1, pixels) if win.is_pointwise else win.out
+        beside = side_by_side(blocks // groups, *image, walk.machine)
+        packed = _packed_direct(walk, source, p, blocks, beside, groups)
         fn = lambda x, w, b: conv2d.f32_conv2d(x, w, b, win, groups, pixels)  # noqa: E731
         return _emit_conv(walk, fn, source, packed, p.bias, blocks, "conv2d")
 
@@ -88,7 +95,8 @@ def _winograd_emitter(walk: Walk, source: Value, win: Window, m: int) -> Emitter
 
     def emit(p: Pending) -> relax.Expr:
         blocks = blocks_for(len(p.weights), walk.lanes)
-        packed = _packed_direct(walk, source, p, blocks, 1)
+        tiles = -(-win.out[0] // m) * -(-win.out[1] // m)
+        packed = _packed_direct(walk, source, p, blocks, side_by_side(blocks, 1, tiles, walk.machine))
         transform = lambda w: winograd.transform_weights(w, m)  # noqa: E731
         u = walk.emit(transform, packed, hint="winograd_weights", pattern=OPAQUE, name="weights")
         fn = lambda x, w, b: winograd.f32_conv2d_winograd(x, w, b, win, m)  # noqa: E731
@@ -102,23 +110,30 @@ def _strassen_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
 
     def emit(p: Pending) -> relax.Expr:
         blocks = blocks_for(len(p.weights), walk.lanes)
-        packed = _packed_direct(walk, source, p, blocks, 1)
-        s = walk.emit(strassen.transform_conv_weights, packed, hint="strassen_weights", pattern=OPAQUE, name="weights")
         split = strassen_pieces(win.out[0] * win.out[1], source.shape[1], walk.machine)
+        beside = side_by_side(blocks // 2, 1, split[1], walk.machine)
+        packed = _packed_direct(walk, source, p, blocks, beside)
+        s = walk.emit(strassen.transform_conv_weights, packed, hint="strassen_weights", pattern=OPAQUE, name="weights")
         fn = lambda x, s, b: strassen.f32_conv2d_strassen(x, s, b, *split)  # noqa: E731
         return _emit_conv(walk, fn, source, s, p.bias, blocks, "strassen")
 
     return emit
 
 
-def _packed_direct(walk: Walk, source: Value, p: Pending, blocks: int, groups: int) -> relax.Expr:
-    channels = shape_of(source.expr)[1] * walk.lanes
+def _packed_direct(walk: Walk, source: Value, p: Pending, blocks: int, beside: int, groups: int = 1) -> relax.Expr:
+    channels = shape_of(source.expr)[1] * walk.lanes if groups == 1 else 0
+    return packed_conv_weights(walk, p, blocks, beside, walk.lanes, channels)
+
+
+def packed_conv_weights(
+    walk: Walk, p: Pending, blocks: int, beside: int, in_channels: int, channels: int = 0
+) -> relax.Expr:
+    """Return the weights, ``beside`` of ``blocks`` output blocks side by side, zeros up to ``channels`` inputs."""
 
     def pack(w: np.ndarray) -> np.ndarray:
-        w = pad_inputs(w, channels) if groups == 1 else w
-        return conv2d.pack_conv_weights(w, walk.lanes, blocks, walk.lanes, groups)
+        return conv2d.pack_conv_weights(pad_inputs(w, channels), beside * walk.lanes, blocks // beside, in_channels)
 
-    return packed_weights(walk, p, pack, blocks)
+    return packed_weights(walk, p, pack, blocks, beside)
 
 
 def _emit_conv(

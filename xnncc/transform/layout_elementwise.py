@@ -67,7 +67,7 @@ def binary_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
     walk.settle(x)
     walk.settle(y)
     if x.image is None and y.image is None:
-        return _plain_scalar(walk, call, x, y)
+        return _plain_scalar(walk, call, x, y) or _plain_tensors(walk, call, x, y)
     if op == "relax.divide" and _divides_by_padding(y) and (_has_padding(walk, x) or _has_padding(walk, y)):
         walk.note(f"{walk.name}: division in padded lanes; kept plain")
         return None
@@ -104,6 +104,20 @@ def _plain_scalar(walk: Walk, call: tvm.ir.Call, x: Value, y: Value) -> Value | 
             )  # fmt: skip
             return Value(v.shape, expr=y_expr, name=walk.name)
     return None
+
+
+def _plain_tensors(walk: Walk, call: tvm.ir.Call, x: Value, y: Value) -> Value | None:
+    """Two plain tensors of one shape, one of them the reshaped output of a kernel: combined in that kernel's shape, so
+    that its tail can do it."""
+    fn, hint = elementwise.BINARY[call.op.name], call.op.name.split(".")[-1]
+    if x.shape != y.shape or x.const is not None or y.const is not None:
+        return None
+    shape = next((shape_of(f) for v in (x, y) if (f := walk.unshaped(v.expr)) is not v.expr), None)
+    if shape is None:
+        return None
+    a, b = (walk.reshaped(walk.unshaped(v.expr), shape) for v in (x, y))
+    combined = walk.emit(lambda a, b: elementwise.binary(a, b, fn, hint), a, b, hint=hint, pattern=ELEMENTWISE)
+    return Value(x.shape, expr=walk.reshaped(combined, x.shape), name=walk.name)
 
 
 def _packed_binary(walk: Walk, call: tvm.ir.Call, x: Value, y: Value) -> Value | None:

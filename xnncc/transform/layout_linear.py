@@ -9,10 +9,12 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from ..ir.tiles import side_by_side
 from ..kernels import conv2d, matmul, packing, strassen
 from ..kernels.spatial import Window
 from .choose_strassen import is_strassen, strassen_pays, strassen_pieces
 from .conv_emitters import (
+    FIRST_LAYER_CHANNELS,
     blocks_for,
     depthwise_emitter,
     filter_emitter,
@@ -24,7 +26,6 @@ from .conv_emitters import (
 from .layout_walk import INJECTIVE, OPAQUE, OUT_FUSABLE, Pending, Value, Walk, constant, per_channel, shape_of
 from .stored_weights import Stored, packed_weights
 
-FIRST_LAYER_CHANNELS = 4  # up to this many input channels a convolution reads plain pixels
 LEAST_TAPS = 64  # from so many in a row on, the lanes may be taps
 DENSE_GROUPS = 4  # up to this many ragged groups are cheaper as one convolution with zeros than as plain loops
 
@@ -148,6 +149,7 @@ def _phases(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
     source = walk.packed(x)
     h, wd = x.shape[2:]
     blocks = -(-o // v)
+    beside = side_by_side(kh * kw * blocks, 1, h * wd, walk.machine)
     win = Window((h, wd), (1, 1), (1, 1), (0, 0, 0, 0), (h, wd))
 
     def pack(w: np.ndarray) -> np.ndarray:
@@ -155,7 +157,7 @@ def _phases(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...]) -> Value:
         full[:, :, :o] = w.transpose(2, 3, 0, 1)
         full = full.reshape(kh * kw * blocks * v, c, 1, 1)
         full = pad_inputs(full, shape_of(source.expr)[1] * v)
-        return conv2d.pack_conv_weights(full, v, kh * kw * blocks, v)
+        return conv2d.pack_conv_weights(full, beside * v, kh * kw * blocks // beside, v)
 
     def emit(p: Pending) -> relax.Expr:
         """Weights [O, C, KH, KW]."""
@@ -227,18 +229,26 @@ def matmul_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
         return None
     a = walk.reshaped(walk.plain(x), (batch, *x.shape[-2:]))
     b = walk.reshaped(walk.plain(w), (batch, *w.shape[-2:]))
-    y = walk.emit(lambda x, y: matmul.f32_bmm(x, y, walk.lanes), a, b, hint="bmm", pattern=OUT_FUSABLE)
+    beside = side_by_side(-(-out[-1] // walk.lanes), 1, out[-2], walk.machine)
+    fn = lambda x, y: matmul.f32_bmm(x, y, walk.lanes, beside)  # noqa: E731
+    y = walk.emit(fn, a, b, hint="bmm", pattern=OUT_FUSABLE)
     return Value(out, expr=walk.reshaped(y, out), name=walk.name)
 
 
-def _emit_gemm(walk: Walk, x: relax.Expr, w: relax.Expr, b: relax.Expr, name: str | None) -> relax.Expr:
-    """Return rows times packed weights, by Strassen's products where they are cheaper."""
-    (rows, k), blocks = shape_of(x), shape_of(w)[0]
-    is_whole = k % (2 * walk.lanes) == 0 and is_strassen(rows, 2, blocks)
-    if walk.exact or not is_whole or not strassen_pays(rows, k, blocks * walk.lanes, walk.machine):
+def _emit_gemm(walk: Walk, x: relax.Expr, p: Pending, n: int, name: str | None) -> relax.Expr:
+    """Return rows times ``n`` columns of packed weights, by Strassen's products where they are cheaper."""
+    (rows, k), v = shape_of(x), walk.lanes
+    blocks = -(-n // v)
+    is_whole = k % (2 * v) == 0 and is_strassen(rows, 2, blocks)
+    is_strassens = is_whole and not walk.exact and strassen_pays(rows, k, blocks * v, walk.machine)
+    split = strassen_pieces(rows, k, walk.machine)
+    tiled = (blocks // 2, 1, split[1]) if is_strassens else (blocks, 1, rows)
+    beside = side_by_side(*tiled, walk.machine)
+    w = packed_weights(walk, p, lambda m: matmul.pack_matmul_weights(m, beside * v), blocks, beside)
+    b = packed_bias(walk, p.bias, blocks)
+    if not is_strassens:
         return walk.emit(matmul.f32_gemm, x, w, b, hint="gemm", pattern=OUT_FUSABLE, name=name)
     s = walk.emit(strassen.transform_rows_weights, w, hint="strassen_weights", pattern=OPAQUE, name="weights")
-    split = strassen_pieces(rows, k, walk.machine)
     fn = lambda x, s, b: strassen.f32_gemm_strassen(x, s, b, *split)  # noqa: E731
     return walk.emit(fn, x, s, b, hint="strassen", pattern=OUT_FUSABLE, name=name)
 
@@ -250,13 +260,13 @@ def _weights_matmul(walk: Walk, x: Value, w: np.ndarray, out: tuple[int, ...], s
     a = walk.reshaped(walk.plain(x), (rows, k))
 
     def emit(p: Pending) -> relax.Expr:
-        packed_w = packed_weights(walk, p, lambda m: matmul.pack_matmul_weights(m, v), -(-n // v))
-        b = packed_bias(walk, p.bias, -(-n // v))
         if rows == 1:
+            packed_w = packed_weights(walk, p, lambda m: matmul.pack_matmul_weights(m, v), -(-n // v))
+            b = packed_bias(walk, p.bias, -(-n // v))
             y = walk.emit(lambda x, w, b: matmul.f32_gemv(x, w, b, n), a, packed_w, b, hint="gemv", pattern=OUT_FUSABLE)
         else:
             name = "padded" if n % v else None  # more columns than the tensor has
-            y = _emit_gemm(walk, a, packed_w, b, name)
+            y = _emit_gemm(walk, a, p, n, name)
             if n % v:
                 y = walk.emit(lambda t: packing.crop_columns(t, n), y, hint="crop", pattern=INJECTIVE)
         return walk.reshaped(y, out)

@@ -184,15 +184,19 @@ class Walk:
             return expr
         return self.builder.emit(relax.op.reshape(expr, shape))
 
+    def unshaped(self, expr: relax.Expr) -> relax.Expr:
+        """Return what ``expr`` is a reshaped view of, ``expr`` itself when it is none."""
+        while isinstance(expr, relax.Var):
+            bound = self.builder.lookup_binding(expr)
+            if not (isinstance(bound, tvm.ir.Call) and getattr(bound.op, "name", "") == "relax.reshape"):
+                break
+            expr = bound.args[0]
+        return expr
+
     def own_memory(self, expr: relax.Expr) -> relax.Expr:
         """Return ``expr`` in a buffer that may become an output or a part of a concatenation: a constant, an input
         and a buffer that already is one of these are copied."""
-        root = expr
-        while isinstance(root, relax.Var):  # reshapes are views
-            bound = self.builder.lookup_binding(root)
-            if not (isinstance(bound, tvm.ir.Call) and getattr(bound.op, "name", "") == "relax.reshape"):
-                break
-            root = bound.args[0]
+        root = self.unshaped(expr)
         is_free = isinstance(root, relax.Var) and root not in self.aliased
         if not is_free or self.builder.lookup_binding(root) is None:
             expr = root = self.emit(packing.copy, expr, hint="copy", pattern=OPAQUE, name="copied")
