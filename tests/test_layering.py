@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schedule": BASE | {"kernels"},  # a rule knows the kernels that it tiles
     "transform": BASE | {"kernels"},  # the layout planner emits them
     "device": BASE | STAGES,
+    "rack": BASE | {"device", "codegen"},  # the broker owns devices; it knows nothing of models
     "compare": BASE,
     "tune": BASE | STAGES | {"device", "compare"},
     "verify": BASE | STAGES | {"device", "compare"},
@@ -36,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | STAGES
     | {"device", "compare", "verify", "bench", "job", "artefact", "coded_weights", "output_folder"},
     "squeeze": BASE | STAGES,  # at build's level: it joins stages to a model file, not to an artefact
-    "cli": BASE | STAGES | {"squeeze", "device", "compare", "tune", "verify", "bench", "build"},
+    "cli": BASE | STAGES | {"squeeze", "device", "rack", "compare", "tune", "verify", "bench", "build"},
 }
 FREE = {"", "__init__", "__main__"}  # the package itself: it gives __version__ to everyone and the verbs to users
 TYPES_ONLY = {

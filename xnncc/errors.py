@@ -11,6 +11,8 @@
     |-- PluginError               a --plugin that cannot be loaded, or registers what is there already
     |-- ToolchainError            no compiler, no linker, or one that failed
     |-- DeviceError               a device that is not there, or an artefact that failed on it
+    |   |-- RackRefusal           the rack's broker refuses a request
+    |   `-- BatchFailed           the rack has given work up
     |-- OutputError               the output folder cannot be written, the disk is full, too large for --max-kib
     |-- TuneFailed                not one candidate could be measured
     |-- ImportCheckFailed         the imported graph and the model's own runtime disagree
@@ -80,6 +82,23 @@ class ToolchainError(XnnccError):
 
 class DeviceError(XnnccError):
     """A device is not there, or an artefact failed on it."""
+
+
+class BatchFailed(DeviceError):
+    """The rack gave a batch up. ``kind``: "job" (the batch is at fault), "infrastructure", "limit", "cancelled" or
+    "lease" (its lease has ended)."""
+
+    def __init__(self, what: str, why: str = "", next: str = "", *, kind: str = "") -> None:
+        super().__init__(what, why, next)
+        self.kind = kind
+
+
+class RackRefusal(DeviceError):
+    """The broker refused a request. ``status``: the HTTP status."""
+
+    def __init__(self, what: str, why: str = "", next: str = "", *, status: int = 0) -> None:
+        super().__init__(what, why, next)
+        self.status = status
 
 
 class OutputError(XnnccError):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from xnncc.errors import BadTarget, nearest
-from xnncc.host_cpu import ports_512, host_abi, host_architecture
+from xnncc.host_cpu import host_abi, host_architecture, ports_512
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -162,7 +162,7 @@ def test_target_that_nothing_runs_says_so() -> None:
 
 
 def test_adb_without_adb(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xnncc.device.adb.shutil.which", lambda name: None)
+    monkeypatch.setattr("xnncc.device.adb_client.shutil.which", lambda name: None)
     with pytest.raises(DeviceError, match=r"no 'adb' on PATH. Install it: apt-get install adb"):
         open_device("adb:123", manifest_for("android-arm64"))
     with pytest.raises(DeviceError, match="is not for Android"):
@@ -181,10 +181,12 @@ if words[0] == "push":
     shutil.copy(words[1], here(words[2]))
 elif words[0] == "pull":
     shutil.copy(here(words[1]), words[2])
-elif "getprop" in words:
+elif "getprop" in words[1]:
     print("arm64-v8a,armeabi-v7a")
 elif words[1].startswith("mkdir"):
     os.makedirs(here(words[1].split()[-1]), exist_ok=True)
+elif words[1].startswith("rm -rf "):
+    shutil.rmtree(here(words[1].split()[-1]))
 else:
     line = words[1].replace("cd /", "cd " + root + "/").replace("./runner", {emulate!r} + " ./runner")
     sys.exit(subprocess.run(line, shell=True).returncode)
@@ -214,6 +216,7 @@ def test_adb_drives_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_allclose(device.run(folder, [INPUT])[0], EXPECTED, rtol=1e-6)
     assert len(device.time(folder, [INPUT], 1, 3).ms) == 3
     assert len(list(device.trace(folder, [INPUT], device.manifest["ops"]))) == 2
+    assert not list((root / "data/local/tmp/xnncc").iterdir())
 
 
 def test_doctor_tells_about_every_target() -> None:

@@ -63,7 +63,7 @@ def test_no_winner_without_a_gain(model: Path, tmp_path: Path, steady: Callable)
 
 
 def test_the_same_command_goes_on(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = Measurer.try_candidates
+    measured = Measurer.prepare
     calls: list[int] = []
 
     def interrupted(self: Measurer, batch: Any) -> Any:
@@ -72,11 +72,11 @@ def test_the_same_command_goes_on(model: Path, tmp_path: Path, monkeypatch: pyte
             raise KeyboardInterrupt
         return measured(self, batch)
 
-    monkeypatch.setattr(Measurer, "try_candidates", interrupted)
+    monkeypatch.setattr(Measurer, "prepare", interrupted)
     first = tune(model, "host", trials=200, output=tmp_path)
     assert first.is_interrupted
     assert first.trials == len(_entries(tmp_path)) > 0
-    monkeypatch.setattr(Measurer, "try_candidates", measured)
+    monkeypatch.setattr(Measurer, "prepare", measured)
     second = tune(model, "host", trials=10, output=tmp_path)
     assert second.resumed == first.trials
     entries = [(e["kernel"], json.dumps(e["config"])) for e in _entries(tmp_path)]

@@ -9,7 +9,7 @@ import pytest
 
 from xnncc.errors import BadRecords, OutputError
 from xnncc.schedule.records import Record, read_folder
-from xnncc.tune.write_records import add_records, merge_folders
+from xnncc.tune.write_records import add_records, merge_folders, repair_folder
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,6 +31,19 @@ def test_a_newer_record_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
     assert found["gemm.1 a"].choice == {"ob": 2} and len(found) == 3
     about = tomllib.loads((tmp_path / "about.toml").read_text())
     assert about == {"tvm": "0.27", "records": 3, "devices": ['a "cpu"'], "machines": ["m"], "newest": "2026-12-01"}
+
+
+def test_a_torn_last_line_is_dropped_and_said(tmp_path: Path) -> None:
+    add_records(tmp_path, [_record("gemm.1 a", 50), _record("gemm.1 b", 60)], {})
+    path = tmp_path / "gemm.jsonl"
+    whole = path.read_bytes()
+    assert repair_folder(tmp_path) == [] and repair_folder(tmp_path / "none") == []
+    path.write_bytes(whole[:-1])  # only the end of the line is missing: nothing is lost
+    assert repair_folder(tmp_path) == [] and len(read_folder(tmp_path, [])) == 2
+    path.write_bytes(whole[:-30])
+    (note,) = repair_folder(tmp_path)
+    assert "the last line was cut off" in note
+    assert path.read_bytes() == whole[: whole.index(b"\n") + 1]
 
 
 def test_merging_keeps_the_largest_gain_of_each_machine(tmp_path: Path) -> None:

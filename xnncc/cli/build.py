@@ -55,7 +55,9 @@ def build(
     exact: Annotated[
         bool,
         typer.Option(
-            "--exact", help="Plain sums only: no Winograd convolution, whose rounding is larger. Default: off."
+            "--exact",
+            help="Plain sums only: neither Winograd convolutions nor Strassen products, whose rounding is larger. "
+            "Default: off.",
         ),
     ] = False,
     records: Annotated[

@@ -98,8 +98,13 @@ def _toolchains() -> list[Check]:
 
 
 def _programs() -> list[Check]:
-    """Return the lines of what no target asks for by itself: the browser that shows web-wasm."""
+    """Return the lines of what no target asks for by itself: what shows web-wasm, and what reaches phones."""
+    import shutil
+
     from xnncc.codegen.emulators import find_browser
 
     browser = find_browser()
-    return [Check("browser", browser.found, "web-wasm in a page: --device browser", browser.install)]
+    return [
+        Check("browser", browser.found, "web-wasm in a page: --device browser", browser.install),
+        Check("adb", shutil.which("adb") or "", "phones: --device adb:SERIAL, xnncc rack", "apt-get install adb"),
+    ]

@@ -29,7 +29,8 @@ Device = Annotated[
     str | None,
     typer.Option(
         metavar="DEVICE",
-        help="Where to run: host, emulator (qemu-user; Node for wasm), browser (wasm) or adb:SERIAL. "
+        help="Where to run: host, emulator (qemu-user; Node for wasm), browser (wasm), adb:SERIAL, tcp:HOST:PORT "
+        "or rack:KEY. "
         "Default: the target's own.",
         show_default=False,
     ),

@@ -14,6 +14,7 @@ from xnncc.cli.compress import compress
 from xnncc.cli.doctor import doctor
 from xnncc.cli.inspect import inspect
 from xnncc.cli.messages import run_to_exit_code
+from xnncc.cli.rack import rack
 from xnncc.cli.run import run as run_once
 from xnncc.cli.targets import targets
 from xnncc.cli.tune import tune
@@ -42,6 +43,7 @@ _COMMANDS = (
 )
 for _name, _command, _example in _COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_command)
+app.add_typer(rack, name="rack")
 
 
 @app.callback()

@@ -34,7 +34,8 @@ def tune(
         list[str] | None,
         typer.Option(
             metavar="DEVICE",
-            help="Where to measure: host or emulator. Repeatable, for equal devices. Default: the target's own.",
+            help="Where to measure: host, emulator, adb:SERIAL, tcp:HOST:PORT, tvm-rpc:HOST:PORT:KEY or rack:KEY. "
+            "Repeatable, for equal devices. Default: the target's own.",
             show_default=False,
         ),
     ] = None,
@@ -57,7 +58,7 @@ def tune(
     weights: flags.Weights = None,
     threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads of an inference.")] = 1,
     exact: Annotated[
-        bool, typer.Option("--exact", help="For builds with --exact: no Winograd convolution. Default: off.")
+        bool, typer.Option("--exact", help="For builds with --exact: plain sums only. Default: off.")
     ] = False,
     merge: Annotated[
         bool, typer.Option("--merge", help="Merge folders of records into -o DIR instead. Default: off.")

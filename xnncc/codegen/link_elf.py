@@ -52,17 +52,17 @@ _LOADER = {
 }
 
 
-def link_program(target: Target, objects: Sequence[Path], program: Path) -> Path:
+def link_program(target: Target, objects: Sequence[Path], program: Path, exports: bool = False) -> Path:
     """Write a position-independent executable, entered at ``_start`` of runtime/tools/start.c, and return it.
 
-    Raises: ToolchainError.
+    ``exports``: libraries that it loads may use its functions of default visibility. Raises: ToolchainError.
     """
     linker = find_tool("linker", target)
     argv: list[str | Path] = [
         *linker.argv, "-pie", "--dynamic-linker", _LOADER[target.toolchain.libc, target.arch], "-e", "_start",
         "-s", "--gc-sections", "--build-id=none", "--hash-style=gnu", "--no-undefined", "--as-needed",
         "-z", "now", "-z", "relro", "-z", "noexecstack", "-z", "max-page-size=16384",
-        *objects, *c_library(target), "-o", program,
+        *(["--export-dynamic"] if exports else []), *objects, *c_library(target), "-o", program,
     ]  # fmt: skip
     run_tool(argv, f"linking {program.name} for {target.name}")
     program.chmod(0o755)

@@ -2,7 +2,8 @@
 
     open_device(spec, manifest) -> Device with run, time, trace
 
-``spec`` is what ``--device`` says: "host", "emulator", "browser", "adb:SERIAL" or nothing: the target's own.
+``spec`` is what ``--device`` says: "host", "emulator", "browser", "adb:SERIAL", "tcp:HOST:PORT", "rack:KEY" or
+nothing: the target's own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from xnncc.errors import BadTarget, DeviceError, nearest
 
 __all__ = ["Device", "Timings", "open_device"]
 
-_KINDS = ["host", "emulator", "browser", "adb:SERIAL"]
+_KINDS = ["host", "emulator", "browser", "adb:SERIAL", "tcp:HOST:PORT", "rack:KEY"]
 
 
 def open_device(spec: str | None, manifest: dict[str, Any]) -> Device:
@@ -39,6 +40,14 @@ def open_device(spec: str | None, manifest: dict[str, Any]) -> Device:
         from xnncc.device.adb import AdbDevice
 
         return AdbDevice(manifest, kind.partition(":")[2])
+    if kind.startswith("tcp:"):
+        from xnncc.device.tcp import TcpDevice
+
+        return TcpDevice(manifest, kind)
+    if kind.startswith("rack:"):
+        from xnncc.device.rack import RackDevice
+
+        return RackDevice(manifest, kind.partition(":")[2])
     raise DeviceError(f"unknown device '{kind}'{nearest(kind, _KINDS)}", "", "Known: " + ", ".join(_KINDS) + ".")
 
 

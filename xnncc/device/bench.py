@@ -23,16 +23,20 @@ if TYPE_CHECKING:
     import numpy as np
 
 FLUSH_BYTES = 4 << 20  # read between two runs
-_KINDS = ["host", "emulator"]
+_KINDS = ["host", "emulator", "adb:SERIAL", "tcp:HOST:PORT", "tvm-rpc:HOST:PORT:KEY", "rack:KEY"]
 
 
 @dataclass(frozen=True)
 class Library:
-    """An artefact whose operators are candidates: its library, its package and its graph function."""
+    """An artefact whose operators are candidates: its library, its package and its graph function.
+
+    ``objects`` is what the library was linked from, for devices that take only static executables.
+    """
 
     library: Path
     package: Path
     graph_symbol: str
+    objects: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,8 @@ class Bench(ABC):
 
     name = ""
     times_count = True  # False: an emulator, whose times say nothing
+    is_elsewhere = False  # True: work of this machine does not disturb its times
+    warnings: Sequence[str] = ()  # what its user should hear at the end
 
     @abstractmethod
     def measure(
@@ -108,6 +114,12 @@ class Bench(ABC):
     def description(self) -> str:
         """What the records call this device: its processor."""
 
+    def show(self, text: str, done: int, total: int, best_us: float, left_s: float) -> None:  # noqa: B027
+        """Tell whoever looks at the device how far its user is: an inference takes ``best_us`` (0: unknown)."""
+
+    def close(self) -> None:  # noqa: B027  (most have nothing to let go of)
+        """Let go of the device; leaves nothing running on it. Never raises."""
+
 
 def open_bench(spec: str | None, target: Target) -> Bench:
     """Return the bench that ``spec`` names, by default the one that proves ``target``.
@@ -115,6 +127,22 @@ def open_bench(spec: str | None, target: Target) -> Bench:
     Raises: DeviceError.
     """
     kind = spec or target.device
+    if kind.startswith("tcp:"):
+        from xnncc.device.bench_agent import AgentBench
+
+        return AgentBench(target, kind)
+    if kind.startswith("tvm-rpc:"):
+        from xnncc.device.tvm_rpc import TvmRpcBench
+
+        return TvmRpcBench(target, kind)
+    if kind.startswith("rack:"):
+        from xnncc.device.bench_rack import RackBench
+
+        return RackBench(target, kind.partition(":")[2])
+    if kind == "adb" or kind.startswith("adb:"):
+        from xnncc.device.bench_adb import AdbBench
+
+        return AdbBench(target, kind.partition(":")[2])
     if kind not in _KINDS:
         what = f"unknown device '{kind}'{nearest(kind, _KINDS)}" if kind else f"target '{target.name}'"
         raise DeviceError(what, "" if kind else "nothing here runs it", "Known: " + ", ".join(_KINDS) + ".")

@@ -12,11 +12,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from xnncc.codegen.emulators import QEMU, find_emulator
 from xnncc.device.bench import FLUSH_BYTES, Bench, Dump, Fault, Group, Library, Measurement
+from xnncc.device.bench_lines import Progress, groups_left, job_lines
 from xnncc.device.runner import tool_program
 from xnncc.errors import DeviceError
 from xnncc.host_cpu import host_abi, host_architecture
@@ -24,8 +24,6 @@ from xnncc.target import Target
 
 MEMORY_BYTES = 4 << 30  # address space of a child on the host
 SILENT_SECONDS = 600.0  # a child that neither computes nor says anything for so long is no kernel's doing
-# Signals that a kernel earns; any other one came from outside.
-KERNEL_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGXCPU", "SIGSYS")
 
 
 class LocalBench(Bench):
@@ -59,13 +57,9 @@ class LocalBench(Bench):
                     child.stop()
                 if dump is not None:
                     dump.data += (Path(scratch) / "outputs.bin").read_bytes()
-            left = left[child.done :]
             if child.fault is not None:
                 yield child.fault
-                rest = tuple(c for c in left[0].candidates if c != child.fault.candidate)
-                # Without its first candidate a group has nothing to be compared with.
-                is_first = child.fault.candidate == left[0].candidates[0]
-                left = left[1:] if is_first or not rest else [replace(left[0], candidates=rest), *left[1:]]
+            left = groups_left(left, child.progress.done, child.fault)
 
 
 class HostBench(LocalBench):
@@ -129,7 +123,7 @@ class EmulatorBench(LocalBench):
 
 
 class _Child:
-    """One run of the program over ``groups``: how many of them it finished, and the fault that ended it."""
+    """One run of the program over ``groups``: how far it came, and the fault that ended it."""
 
     def __init__(
         self,
@@ -141,15 +135,10 @@ class _Child:
         scratch: Path,
         dumps: bool,
     ) -> None:
-        self.bench, self.groups = bench, groups
-        self.done = 0
+        self.bench, self.progress = bench, Progress(groups)
         self.fault: Fault | None = None
-        self.running = -1  # the candidate that runs
-        self.ns: dict[int, list[int]] = {}
-        self.errors: dict[int, float] = {}
-        self.last_words = ""
         jobs = scratch / "jobs.txt"
-        jobs.write_text(_job_lines(groups, dumps), encoding="utf-8")
+        jobs.write_text(job_lines(groups, dumps), encoding="utf-8")
         argv = [
             *bench.command(), str(library.library), str(library.package), library.graph_symbol, str(threads),
             str(jobs), str(scratch / "outputs.bin"), str(rounds), str(FLUSH_BYTES),
@@ -163,23 +152,8 @@ class _Child:
     def groups_done(self) -> Iterator[Measurement]:
         """Yield the measurements of each group that is finished. Raises: DeviceError."""
         for line in self._lines():
-            words = line.split()
-            if words and words[0] == "run":
-                self.running = int(words[1])
-            elif words and words[0] == "error":
-                self.errors[int(words[1])] = int(words[2]) / 1e9
-            elif words and words[0] == "ns":
-                self.running = int(words[1])
-                self.ns.setdefault(self.running, []).append(int(words[2]))
-            elif words == ["end"]:
-                self.done += 1
-                for candidate in self.groups[self.done - 1].candidates:
-                    ns = tuple(self.ns.get(candidate, ())) or (0,)
-                    yield Measurement(candidate, ns, self.errors[candidate])
-                self.ns, self.errors, self.running = {}, {}, -1
-            else:
-                self.last_words = line
-        if self.fault is None and self.done < len(self.groups):
+            yield from self.progress.take(line)
+        if self.fault is None and not self.progress.is_complete:
             self._ended_early()
 
     def _lines(self) -> Iterator[str]:
@@ -197,9 +171,9 @@ class _Child:
                 yield from (line.decode("utf-8", "replace") for line in lines)
             elif self._processor_seconds() - used > self.bench.run_seconds:
                 words = f"no end after {self.bench.run_seconds:g} s of processor time"
-                if self.running < 0:
+                if self.progress.running < 0:
                     raise DeviceError(f"device '{self.bench.name}'", f"the measuring program does not start: {words}")
-                self.fault = Fault(self.running, "hang", words)
+                self.fault = Fault(self.progress.running, "hang", words)
                 return
             elif time.monotonic() - heard > SILENT_SECONDS:
                 raise DeviceError(f"device '{self.bench.name}'", f"it was silent for {SILENT_SECONDS:g} s")
@@ -216,10 +190,10 @@ class _Child:
         """Say whose doing it was. Raises: DeviceError when it was no candidate's."""
         code = self.process.wait()
         name = _signal_name(code)
-        if self.running >= 0 and (name in KERNEL_SIGNALS or self.last_words.startswith("run: ")):
-            self.fault = Fault(self.running, "crash", f"ended by {name}" if name else self.last_words)
+        self.fault = self.progress.fault_of_exit(name)
+        if self.fault is not None:
             return
-        why = f"ended by {name}" if name else self.last_words or f"exit code {code}"
+        why = f"ended by {name}" if name else self.progress.last_words or f"exit code {code}"
         raise DeviceError(f"device '{self.bench.name}'", f"the measuring program stopped: {why}")
 
     def stop(self) -> None:
@@ -229,14 +203,6 @@ class _Child:
         self.process.wait()
         if self.process.stdout is not None:
             self.process.stdout.close()
-
-
-def _job_lines(groups: Sequence[Group], dumps: bool) -> str:
-    lines = []
-    for group in groups:
-        lines.append(f"g {group.floats} {group.out_offset} {group.out_bytes} {int(dumps)}\n")
-        lines += [f"c {candidate}\n" for candidate in group.candidates]
-    return "".join(lines)
 
 
 def _signal_name(code: int) -> str:

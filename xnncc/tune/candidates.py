@@ -105,7 +105,7 @@ class Workshop:
                 thread_scratch_bytes=thread_scratch, op_count=len(calls), inputs=(), outputs=(), weights=bytes(ALIGN),
             ),
         )  # fmt: skip
-        return Library(library, package, SYMBOL)
+        return Library(library, package, SYMBOL, (*objects, graph))
 
 
 def _call(task: Task, compiled: Compiled) -> tuple[Call, int]:

@@ -13,6 +13,8 @@ from typing import Any
 
 from ..errors import OutputError
 
+LOST = "lost"  # the fault of a candidate that no device measured, by no doing of its own: it is never written down
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -52,7 +54,9 @@ class Journal:
             raise OutputError(f"'{path}'", why, "Choose another folder with -o.") from error
 
     def add(self, entry: Entry) -> None:
-        """Append ``entry`` and hand it to the system at once."""
+        """Append ``entry`` and hand it to the system at once; one that was lost is left to another run."""
+        if entry.fault == LOST:
+            return
         self.file.write(json.dumps(asdict(entry), sort_keys=True) + "\n")
         self.file.flush()
         self.entries.append(entry)

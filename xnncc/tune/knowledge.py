@@ -16,6 +16,7 @@ class Knowledge:
 
     tasks: Tasks
     results: dict[str, dict[int, float | None]] = field(default_factory=dict)
+    pending: set[tuple[str, int]] = field(default_factory=set)  # candidates that are being measured
 
     def learn(self, entry: Entry) -> bool:
         """Take over an entry of the journal; return whether it is of a kernel and a configuration that are known."""
@@ -45,12 +46,12 @@ class Knowledge:
         return {i: us for i, us in self.results.get(task.key, {}).items() if us is not None}
 
     def is_tried(self, task: Task, index: int) -> bool:
-        """Return whether a candidate was measured or failed."""
-        return index in self.results.get(task.key, {})
+        """Return whether a candidate was measured or failed, or is about to."""
+        return index in self.results.get(task.key, {}) or (task.key, index) in self.pending
 
     def is_broken(self, task: Task) -> bool:
         """Return whether the analytic choice itself failed: then there is nothing to compare with."""
-        return self.is_tried(task, 0) and self.results[task.key][0] is None
+        return self.results.get(task.key, {}).get(0, 0.0) is None
 
     def analytic_us(self, task: Task) -> float:
         """Return the analytic choice's time, 0 while it is unknown."""

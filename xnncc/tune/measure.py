@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -11,13 +12,25 @@ from ..errors import DeviceError
 from ..schedule.records import config_fields
 from .candidates import Workshop
 from .check_winner import tolerance
-from .journal import Entry
+from .journal import LOST, Entry
 from .tasks import Task
 
 ROUNDS = 8  # of a candidate that is not far behind
 VISITS, VISIT_ROUNDS = 3, 12  # of a winner: its group is run three times with others in between
 
 Groups = Sequence[tuple[Task, Sequence[int]]]
+Results = dict[int, Measurement | Fault]
+Keep = Callable[[list[Entry]], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Candidates in one library, ready for a device; ``refused`` those that could not be compiled."""
+
+    wanted: list[tuple[Task, list[int]]]
+    library: Library | None
+    groups: list[Group]
+    refused: list[Entry]
 
 
 @dataclass
@@ -29,14 +42,16 @@ class Measurer:
     threads: int
     warnings: list[str] = field(default_factory=list)
 
-    def try_candidates(self, batch: Groups) -> list[Entry]:
-        """Return an entry for each candidate of ``batch``; the analytic choice joins every group, to compare with.
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this machine is free to compile while they measure."""
+        return all(bench.is_elsewhere for bench in self.benches)
 
-        Raises: DeviceError when no device is left.
-        """
+    def prepare(self, batch: Groups) -> Prepared:
+        """Compile and link candidates; the analytic choice joins every group, to compare with."""
         wanted = [(task, list(dict.fromkeys((0, *indices)))) for task, indices in batch]
         compiled = self.workshop.compile([(task, i) for task, indices in wanted for i in indices])
-        entries = [
+        refused = [
             self._entry(task, i, fault="refused", words=str(compiled[task.key, i]))
             for task, indices in wanted
             for i in indices
@@ -44,19 +59,36 @@ class Measurer:
         ]
         good = [(task, [i for i in ids if not isinstance(compiled[task.key, i], str)]) for task, ids in wanted]
         good = [(task, ids) for task, ids in good if ids and ids[0] == 0]
-        if not good:
-            return entries
-        library, groups = self.workshop.link(good)
-        found = self._spread(library, groups)
-        for (task, indices), group in zip(good, groups, strict=True):
+        library, groups = self.workshop.link(good) if good else (None, [])
+        return Prepared(good, library, groups, refused)
+
+    def measure(self, ready: Prepared, keep: Keep) -> None:
+        """Hand the entries of each group to ``keep`` as soon as it is done, from any thread but one at a time; a
+        candidate that no device could be made to measure is ``LOST``.
+
+        Raises: DeviceError when no device is left.
+        """
+        if ready.refused:
+            keep(ready.refused)
+        if ready.library is None:
+            return
+        names = dict(zip((g.candidates for g in ready.groups), ready.wanted, strict=True))
+
+        def group_is_over(group: Group, found: Results) -> None:
+            task, indices = names[group.candidates]
             first = found.get(group.candidates[0])
+            entries = []
             for index, candidate in zip(indices, group.candidates, strict=True):
                 result = found.get(candidate)
                 if isinstance(result, Measurement) and isinstance(first, Measurement):
                     entries.append(self._measured(task, index, result, first))
                 elif isinstance(result, Fault):
                     entries.append(self._entry(task, index, fault=result.kind, words=result.words))
-        return entries
+                else:
+                    entries.append(self._entry(task, index, fault=LOST, words="not measured"))
+            keep(entries)
+
+        self._spread(ready.library, ready.groups, group_is_over)
 
     def _measured(self, task: Task, index: int, result: Measurement, first: Measurement) -> Entry:
         if not result.error <= tolerance(task):
@@ -74,31 +106,41 @@ class Measurer:
             task.key, config, target.fingerprint, self.benches[0].description, self.threads, fault=fault, words=words
         )
 
-    def _spread(self, library: Library, groups: list[Group]) -> dict[int, Measurement | Fault]:
-        """Return the results of all groups, shared out among the devices; what a lost one leaves goes to the others."""
-        found: dict[int, Measurement | Fault] = {}
+    def _spread(self, library: Library, groups: list[Group], is_over: Callable[[Group, Results], None]) -> None:
+        """Measure all groups, shared out among the devices; what a lost one leaves goes to the others."""
+        lock = threading.Lock()
         left = groups
         while left:
             shares = [left[n :: len(self.benches)] for n in range(len(self.benches))]
+            done: set[tuple[int, ...]] = set()
 
-            def run(share: tuple[Bench, list[Group]]) -> tuple[Bench, dict[int, Measurement | Fault], str]:
+            def run(share: tuple[Bench, list[Group]], done: set[tuple[int, ...]] = done) -> tuple[Bench, str]:
                 bench, mine = share
-                results: dict[int, Measurement | Fault] = {}
+                results: Results = {}
+                of_candidate = {c: group for group in mine for c in group.candidates}
                 try:
-                    results.update((r.candidate, r) for r in bench.measure(library, mine, ROUNDS, self.threads))
+                    for result in bench.measure(library, mine, ROUNDS, self.threads):
+                        results[result.candidate] = result
+                        group = of_candidate[result.candidate]
+                        if all(c in results for c in group.candidates):
+                            with lock:
+                                done.add(group.candidates)
+                                is_over(group, results)
                 except DeviceError as error:
-                    return bench, results, str(error)
-                return bench, results, ""
+                    return bench, str(error)
+                for group in mine:  # of a group whose first candidate crashed the rest says nothing
+                    if group.candidates not in done:
+                        with lock:
+                            done.add(group.candidates)
+                            is_over(group, results)
+                return bench, ""
 
             with ThreadPoolExecutor(max_workers=len(shares)) as pool:
                 outcomes = list(pool.map(run, zip(self.benches, shares, strict=True)))
-            for bench, results, lost in outcomes:
-                found |= results
+            for bench, lost in outcomes:
                 if lost:
                     self._leave_out(bench, lost)
-            lost_any = any(lost for *_, lost in outcomes)
-            left = [g for g in left if not any(c in found for c in g.candidates)] if lost_any else []
-        return found
+            left = [group for group in left if group.candidates not in done]
 
     def _leave_out(self, bench: Bench, why: str) -> None:
         self.benches.remove(bench)

@@ -1,6 +1,7 @@
 """What to measure next: the kernels with the largest share of the run time times the gain still to be expected.
 
-The first batch has the analytic choice and the next best guess of every kernel, by every algorithm. From then on a
+The first batch has the analytic choice and the next best guess of every kernel, by every algorithm; one that is built
+while that is measured elsewhere has the two guesses after those. From then on a
 kernel's appeal halves with every ``HALVING`` candidates that were tried in vain, for the rules list their best guesses
 first; kernels of an algorithm that is far behind are left until last.
 """
@@ -31,6 +32,9 @@ def plan_batch(known: Knowledge, order: Order, limit: int) -> list[tuple[Task, l
     new = [task for key, task in known.tasks.tasks.items() if not known.is_tried(task, 0)]
     if new:
         return [(task, untried[task.key][:FIRST]) for task in new]
+    if not any(known.measured(task) for task in known.tasks.tasks.values()):  # the first batch is still out
+        guesses = [(known.tasks.tasks[key], left[:FIRST]) for key, left in untried.items() if left]
+        return guesses[: min(limit, BATCH) // FIRST]
     appeals = {key: _appeal(known, known.tasks.tasks[key]) for key, left in untried.items() if left}
     batch: list[tuple[Task, list[int]]] = []
     room = min(limit, BATCH)

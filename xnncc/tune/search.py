@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,12 @@ from ..schedule.records import Record, read_folder
 from ..target import Target
 from .confirm import Confirmer
 from .cost_model import LARGE_SPACE, CostModel, missing_model
-from .journal import Journal
+from .journal import LOST, Entry, Journal
 from .knowledge import Knowledge
-from .measure import Measurer
+from .measure import Measurer, Prepared
 from .plan_batch import plan_batch
 from .tasks import Tasks
-from .write_records import add_records
+from .write_records import add_records, repair_folder
 
 CONFIRM_EVERY = 4  # batches; the first time after two, so that early gains are records early
 CONFIRM_SHARE = 0.12  # of the time, kept for the last confirmation
@@ -90,6 +91,7 @@ class Search:
     def _kept_records(self) -> dict[str, Record]:
         if not self.outcome.folder.is_dir():
             return {}
+        self.outcome.warnings += repair_folder(self.outcome.folder)
         found = read_folder(self.outcome.folder, self.outcome.warnings)
         return {record.kernel: record for record in found if record.machine == self.target.fingerprint}
 
@@ -103,32 +105,66 @@ class Search:
         if any(len(t.space) > LARGE_SPACE for t in self.known.tasks.tasks.values()) and missing_model():
             self.outcome.warnings.append(missing_model())
         model, batches = CostModel(self.known), 0
-        while not self._is_over():
-            left = self.limits.trials - self.outcome.trials if self.limits.trials is not None else 1 << 30
-            batch = plan_batch(self.known, model.order, left)
-            if not batch:
-                break
-            self._say("measuring")
-            self._keep(measurer.try_candidates(batch))
-            batches += 1
-            if batches == 2 or batches % CONFIRM_EVERY == 0:
-                self._confirm(confirmer, about)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            try:
+                ready = self._prepare(measurer, model)
+                while ready is not None:
+                    following = self._measure(measurer, model, ready, pool)
+                    batches += 1
+                    if batches == 2 or batches % CONFIRM_EVERY == 0:
+                        self._confirm(confirmer, about)
+                    ready = following or self._prepare(measurer, model)
+            except BaseException:
+                for bench in measurer.benches:
+                    bench.close()  # what is still measured there, nobody will ask for
+                raise
         self._confirm(confirmer, about)
+
+    def _prepare(self, measurer: Measurer, model: CostModel, coming: int = 0) -> Prepared | None:
+        """Return the next candidates, built, or None when it is over. ``coming``: trials that are being measured."""
+        left = self.limits.trials - self.outcome.trials - coming if self.limits.trials is not None else 1 << 30
+        if left <= 0 or self._is_over():
+            return None
+        batch = plan_batch(self.known, model.order, left)
+        return measurer.prepare(batch) if batch else None
+
+    def _measure(
+        self, measurer: Measurer, model: CostModel, ready: Prepared, pool: ThreadPoolExecutor
+    ) -> Prepared | None:
+        """Measure ``ready`` and learn from it; where that leaves this machine idle, build what comes next meanwhile."""
+        self._say("measuring", measurer)
+        entries: list[Entry] = []
+
+        def keep(new: list[Entry]) -> None:
+            for entry in sorted(new, key=lambda e: bool(e.fault)):
+                self.journal.add(entry)
+            entries.extend(new)
+
+        following = None
+        if measurer.is_elsewhere:
+            out = pool.submit(measurer.measure, ready, keep)
+            pairs = {(task.key, index) for task, indices in ready.wanted for index in indices}
+            self.known.pending = pairs
+            following = self._prepare(measurer, model, len(pairs) + len(ready.refused))
+            self.known.pending = set()
+            out.result()
+        else:
+            measurer.measure(ready, keep)
+        self._learn(entries)
+        return following
 
     def _is_over(self) -> bool:
         spent = time.monotonic() - self.started
         no_trials = self.limits.trials is not None and self.outcome.trials >= self.limits.trials
         return no_trials or spent > self.limits.seconds * (1 - CONFIRM_SHARE)
 
-    def _keep(self, entries: list[Any]) -> None:
-        for entry in sorted(entries, key=lambda e: bool(e.fault)):
-            self.journal.add(entry)
+    def _learn(self, entries: list[Entry]) -> None:
         for entry in entries:
             self.outcome.faults[entry.fault] += bool(entry.fault)
-        self.outcome.trials += len(entries)
+        self.outcome.trials += sum(entry.fault != LOST for entry in entries)
         self.known.learn_all(entries)
         if entries and not any(self.known.measured(task) for task in self.known.tasks.tasks.values()):
-            worst = entries[0]
+            worst = next((entry for entry in entries if entry.fault != LOST), entries[0])
             why = f"all {len(entries)} candidates failed, the first one: {worst.fault}, {worst.words}"
             raise TuneFailed("nothing could be measured", why, "Check the device with `xnncc verify` on a build.")
         before, after = self.known.network_us()
@@ -137,14 +173,16 @@ class Search:
             self.outcome.curve.append((seconds, round(before / after, 4)))
 
     def _confirm(self, confirmer: Confirmer, about: dict[str, Any]) -> None:
-        self._say("confirming winners")
+        self._say("confirming winners", confirmer.measurer)
         new = confirmer.confirm()
         if new:
             add_records(self.outcome.folder, new, about)
 
-    def _say(self, what: str) -> None:
+    def _say(self, what: str, measurer: Measurer) -> None:
         before, after = self.known.network_us()
         left = max(self.limits.seconds - (time.monotonic() - self.started), 0)
         best = f", best {before / after:.3f}x" if after else ""
         tried = sum(len(r) for r in self.known.results.values())
         self.progress(f"{what}{best}, {int(left) // 60}:{int(left) % 60:02d} left", tried, self.outcome.candidates)
+        for bench in measurer.benches:
+            bench.show(what, tried, self.outcome.candidates, after, left)

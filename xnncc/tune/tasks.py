@@ -81,6 +81,27 @@ def collect_tasks(mods: Sequence[tvm.IRModule], target: Target, is_exact: bool =
     return Tasks(tasks, complete)
 
 
+def heaviest(found: Tasks, count: int) -> Tasks:
+    """Return the ``count`` convolutions, or kernels that are none, with the most work of an inference."""
+    in_choice = {kernel for choice in found.choices.values() for names in choice.kernels.values() for kernel in names}
+    work: dict[str, int] = {
+        key: sum(calls * _work(found.tasks[k]) for k, calls in choice.kernels[choice.algorithms[0]].items())
+        for key, choice in found.choices.items()
+    }
+    work |= {key: task.calls * _work(task) for key, task in found.tasks.items() if key not in in_choice}
+    kept = set(sorted(work, key=lambda key: (-work[key], key))[:count])
+    choices = {key: choice for key, choice in found.choices.items() if key in kept}
+    kept |= {kernel for choice in choices.values() for names in choice.kernels.values() for kernel in names}
+    return Tasks({key: task for key, task in found.tasks.items() if key in kept}, choices)
+
+
+def _work(task: Task) -> int:
+    """Return how often the innermost statement of a kernel's main block runs."""
+    sch = schedule_of(task.func)
+    block, *_ = main_block(sch)
+    return prod(int(var.dom.extent) for var in sch.get(block).iter_vars)
+
+
 def _collect(found: Tasks, mod: tvm.IRModule, target: Target, is_exact: bool) -> None:
     """Add the tasks of one network. It is lowered once by the analytic algorithms and again by each other algorithm
     that its convolutions have, so that every kernel has the tail and the shapes of its place."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadRecords, OutputError
-from ..schedule.records import Record, read_folder
+from ..schedule.records import LARGEST_BYTES, Record, parse_record, read_folder
 
 ALGORITHMS_FILE = "conv2d_algorithms.jsonl"
 ABOUT_FILE = "about.toml"
@@ -23,6 +23,28 @@ def add_records(folder: Path, records: Iterable[Record], about: dict[str, Any]) 
     table = {(r.kernel, r.machine): r for r in (read_folder(folder, []) if folder.is_dir() else [])}
     table |= {(r.kernel, r.machine): r for r in records}
     _write(folder, table.values(), about)
+
+
+def repair_folder(folder: Path) -> list[str]:
+    """Drop a last line that a full disk or a crash has cut from each file of records; return a sentence for each.
+
+    Raises: OutputError.
+    """
+    notes = []
+    for path in sorted(folder.glob("*.jsonl")) if folder.is_dir() else []:
+        if path.stat().st_size > LARGEST_BYTES:
+            continue
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) == len(data) or parse_record(data[len(whole) :]) is not None:
+            continue
+        notes.append(f"records '{path}': the last line was cut off; {len(data) - len(whole)} bytes of it dropped")
+        try:
+            _replace(path, whole.decode("utf-8", "replace"))
+        except OSError as error:
+            why = str(error.strerror or error).lower()
+            raise OutputError(f"'{path}'", why, "Choose another folder with -o.") from error
+    return notes
 
 
 def merge_folders(sources: Sequence[Path], folder: Path) -> tuple[int, int, list[str]]:

@@ -1,0 +1,1 @@
+#include <xnn_posix.h> /* the whole of it: see there */
