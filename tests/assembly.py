@@ -16,6 +16,7 @@ from xnncc.target import Target
 _LABEL = re.compile(r"^(\.L\w+|L\w+):")
 _BRANCH = re.compile(r"^\s+(?:j\w+|b\.?\w*|cbn?z|tbn?z)\s.*?(\.?L\w+)\s*$")
 _MULTIPLY_ADD = re.compile(r"^(fmla|fmls|vfn?m(add|sub)\d*ps|vmla\.f32|vmul\.f32\s+q\d+, q\d+, d|vfma\.f32|fmadd)")
+_SUBTRACT = re.compile(r"^(fadd|fsub|fmls|vsub\.f32|vaddps|vsubps|vfnmadd\d+ps)\b")
 _STACK = re.compile(r"\bsp\b|\(%rsp")
 
 
@@ -29,6 +30,11 @@ class Loop:
     def multiply_adds(self) -> int:
         """How many of them are vector multiply-adds."""
         return sum(bool(_MULTIPLY_ADD.match(line)) for line in self.instructions)
+
+    @property
+    def subtracts(self) -> bool:
+        """Whether it adds or subtracts vectors without multiplying, as transformations do and fused sums do not."""
+        return any(_SUBTRACT.match(line) for line in self.instructions)
 
     @property
     def stack_accesses(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def _classes() -> list[type[errors.XnnccError]]:
     found, waiting = [], [errors.XnnccError]
     while waiting:
         found.append(waiting.pop())
-        waiting += found[-1].__subclasses__()
+        waiting += [kind for kind in found[-1].__subclasses__() if kind.__module__ == errors.__name__]
     return found
 
 
@@ -41,6 +41,14 @@ def test_our_errors_exit_1_with_one_sentence(kind: type, xnncc: Callable, fake_b
 def test_every_class_has_its_heading_in_the_docs(kind: type) -> None:
     page = (Path(__file__).parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
     assert f"\n## {kind.__name__}\n" in page
+
+
+def test_a_rooms_own_class_is_told_as_the_one_it_refines(xnncc: Callable, fake_build: Any) -> None:
+    class AgentIsTired(errors.DeviceError):
+        pass
+
+    fake_build.error = AgentIsTired("device 'tcp:1'", "it sleeps", "Wake it.")
+    assert xnncc("build", "m.onnx", "-t", "host").stderr.endswith("see docs/errors.md#deviceerror\n")
 
 
 def test_a_known_next_step_is_added_when_the_error_has_none(xnncc: Callable, fake_build: Any) -> None:

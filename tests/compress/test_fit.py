@@ -89,3 +89,23 @@ def test_the_rate_falls_as_a_cosine() -> None:
     plan = Plan("sgd", 40, 0.1, floor=0.0, optimiser="sgd")
     fit(plan, [Group([tensor], 0.5)], lambda step: tensor.sum(), None, quiet, after=after)
     assert moves[0] == pytest.approx(0.1 * 0.5 * 1.9) and moves[-1] < moves[20]
+
+
+def test_numbers_of_the_method_come_back_with_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+
+    def count(journal: Path | None, stop_at: int | None = None) -> tuple[float, float]:
+        tensor, own = torch.zeros(1, requires_grad=True), torch.zeros(1, dtype=torch.float64)
+
+        def loss(step: int) -> torch.Tensor:
+            if step == stop_at:
+                raise KeyboardInterrupt
+            own.add_(step + float(tensor.detach()))
+            return ((tensor - own.float().detach()) ** 2).sum()
+
+        fit(PLAN, [Group([tensor])], loss, str(journal) if journal else None, quiet, kept=own)
+        return own.item(), tensor.item()
+
+    with pytest.raises(KeyboardInterrupt):
+        count(tmp_path, stop_at=37)
+    assert count(tmp_path) == count(None)

@@ -52,6 +52,16 @@ def test_looks_through_a_last_softmax() -> None:
     assert head.kind == "softmax" and head.logits != head.name
 
 
+def test_looks_through_reshapes_after_a_softmax() -> None:
+    n = Net()
+    scores = n.emit(op.nn.softmax(n.emit(op.reshape(n.image(6, 4), (1, 48, 2)), "raw"), axis=2))
+    mod = n.builder.finish([n.emit(op.reshape(n.emit(op.reshape(scores, (1, 96))), (1, 48, 2)), "scores")])
+    assert TorchNetwork(mod).heads == [Head("scores", "softmax", "raw")]
+    x = np.random.default_rng(0).normal(size=(3, 1, 6, 4, 4)).astype("float32")
+    (logits,) = TorchNetwork(mod).run({"x": torch.from_numpy(x)})
+    np.testing.assert_array_equal(logits.numpy(), x.reshape(3, 1, 48, 2))
+
+
 def test_ends_before_an_operator_that_it_does_not_know() -> None:
     n = Net()
     y = n.conv(n.image(), 4, "a", 3)

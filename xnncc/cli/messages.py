@@ -43,7 +43,7 @@ def run_to_exit_code(app: Callable[..., Any], arguments: Sequence[str]) -> int:
             print(_INTERRUPTED, file=sys.stderr)
         return code if isinstance(code, int) else 0
     except XnnccError as error:
-        return _report(arguments, type(error).__name__, error.what, error.why, error.next or _next_step(error), 1)
+        return _report(arguments, _kind(error), error.what, error.why, error.next or _next_step(error), 1)
     except TyperException as error:
         return _usage(error)
     except (KeyboardInterrupt, Abort):
@@ -74,6 +74,11 @@ def _report(arguments: Sequence[str], kind: str, what: str, why: str, step: str,
         document = {"error": {"kind": kind, "what": what, "why": why, "next": step}, "exit_code": code}
         print(json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False))
     return code
+
+
+def _kind(error: XnnccError) -> str:
+    """Return the error's class that docs/errors.md has: a room's own subclass is told as the one it refines."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == XnnccError.__module__)
 
 
 def _next_step(error: XnnccError) -> str:

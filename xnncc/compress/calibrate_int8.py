@@ -3,9 +3,10 @@
 Weights get a step for each output channel. The mean of what rounding does to each output goes into the bias (Nagel,
 van Baalen, Blankevoort and Welling 2019, "Data-Free Quantization Through Weight Equalization and Bias Correction",
 section 4.2, with means measured on samples). Activations get one step for each input of a linear layer, chosen by
-``ranges`` (``activation_ranges.py``); they are listed in the report under "step of <tensor>" and the module itself
-keeps floats, which is what CPU kernels read. What integers of both would do is simulated: each line's error is the
-relative RMS error of the layer's output then, and "sqnr_db" that of the network's answer.
+``ranges`` (``activation_ranges.py``). The file keeps 8-bit weights and float activations, with which the kernels here
+compute; the steps are for whoever takes the network to an integer engine. The report has them under "step of <tensor>",
+and what integers of both would cost, which is simulated: each line's error is the relative RMS error of the layer's
+output then, "sqnr_db" the signal to noise ratio of the network's answer.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import tvm
 from ..errors import CompressError
 from ..ir.coded import CodedTensor
 from .activation_ranges import RANGES, activation_steps, histograms, rounded
+from .choose_layers import calibration, choose_layers
 from .layer_bias import biases_of, with_shifted_biases
 from .layer_report import coded_line
-from .layers import Layer, weight_layers, with_coded
+from .layers import Layer, with_coded
 from .numpy_network import NumpyNetwork, Step
 from .quantise_admm import by_output, from_output, project, row_tensor
-from .quantise_fisher import why_not
 from .result import Data, MethodReport, Progress, Samples, Squeezed, StepConfig
 from .statistics import even_statistics
 from .weight_matrix import has_matrix, to_rows
@@ -46,14 +47,11 @@ def calibrate_int8(state: Squeezed, config: StepConfig, data: Data, seed: int, p
     if params["ranges"] not in RANGES:
         known = ", ".join(sorted(RANGES))
         raise CompressError(f"ranges '{params['ranges']}'", "there is no way of that name", f"There are {known}.")
-    if data.calib is None:
-        raise CompressError("calibrate_int8", "it needs samples and there are none", "Give some with --calib.")
-    layers = weight_layers(state.mod)
-    left = {layer.name: reason for layer in layers if (reason := why_not(layer, config))}
-    chosen = [layer for layer in layers if layer.name not in left]
+    samples = calibration("calibrate_int8", data, params["samples"])
+    choice = choose_layers(state.mod, config)
+    layers, chosen, left = choice.every, choice.chosen, choice.left
     if not chosen:
         return Squeezed(state.mod, state.coded, MethodReport("calibrate_int8", left_alone=left))
-    samples = data.calib[: int(params["samples"])]
     coded = {layer.digest: _eight_bits(layer) for layer in chosen}
     shifted: dict[str, Array] = {}
     if params["correct_bias"]:
@@ -71,7 +69,11 @@ def calibrate_int8(state: Squeezed, config: StepConfig, data: Data, seed: int, p
         coded_line(layer, coded[layer.digest], state.coded.get(layer.digest), errors.get(layer.name))
         for layer in chosen
     )
-    facts: dict[str, str | int | float] = {"ranges": str(params["ranges"]), "sqnr_db": round(sqnr, 2)}
+    facts: dict[str, str | int | float] = {
+        "ranges": str(params["ranges"]),
+        "steps of activations": "for integer engines; simulated here, the file keeps float activations",
+        "sqnr_db": round(sqnr, 2),
+    }
     facts |= {f"step of {name}": step for name, (step, _) in steps.items()}
     return Squeezed(result.mod, result.coded, MethodReport("calibrate_int8", lines, left, facts))
 

@@ -54,13 +54,15 @@ def constant_arrays(mod: tvm.IRModule) -> dict[str, np.ndarray]:
 
 
 Rewrite = Callable[[relax.VarBinding, Call], Call]
+FIRST = "low"  # the tensor between the two operators that one became is called <tensor>/low
 
 
 def rebuilt(mod: tvm.IRModule, arrays: Mapping[str, np.ndarray], rewrite: Rewrite | None = None) -> tvm.IRModule:
     """Return ``mod`` with the constants in ``arrays`` replaced and all shapes inferred anew.
 
     ``rewrite`` may replace each call before its shape is inferred: reshape targets and group counts that follow from a
-    constant's new shape. It gets the old binding and the call on the new operands. Names of tensors stay.
+    constant's new shape. It gets the old binding and the call on the new operands, and may return a call whose first
+    operand is a call in turn. Names of tensors stay.
     """
     main, block = mod["main"], relax.BlockBuilder()
     new: dict[Any, Any] = {param: param for param in main.params}
@@ -91,6 +93,11 @@ def rebuilt(mod: tvm.IRModule, arrays: Mapping[str, np.ndarray], rewrite: Rewrit
                 elif isinstance(value, Call):
                     value = Call(value.op, [leaf(arg) for arg in value.args], value.attrs, value.ty_args)
                     value = rewrite(binding, value) if rewrite else value
+                    if isinstance(value.args[0] if value.args else None, Call):
+                        inner = block.normalize(value.args[0])
+                        first = relax.DataflowVar(f"{binding.var.name}/{FIRST}", inner.ty)
+                        block.emit_normalized(relax.VarBinding(first, inner))
+                        value = Call(value.op, [first, *value.args[1:]], value.attrs, value.ty_args)
                 else:
                     value = leaf(value)
                 value = block.normalize(value)

@@ -3,8 +3,8 @@
     loss = (1 - share) * cross entropy with the labels + share * T^2 * KL(teacher || student)      at temperature T
 
 Hinton, Vinyals, Dean 2015, "Distilling the Knowledge in a Neural Network", section 2. Where we differ: a head that ends
-in a sigmoid uses the binary KL, one with plain values the squared error divided by the teacher's variance; without
-labels ``share`` is 1.
+in a sigmoid uses the binary KL, one with plain values the squared error divided by the teacher's variance; heads with
+many places in a sample (detectors, lines of text) as in ``dense_heads.py``; without labels ``share`` is 1.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import CompressError
+from .dense_heads import are_boxes, attention, box_loss, seen
 from .torch_network import Head, TorchNetwork
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .result import Data, Samples
 
 _CACHE_ELEMENTS = 1 << 26  # teacher outputs kept in memory: 256 MiB
+_AT_ONCE = 64  # samples that the teacher answers together
 _CLASSES_FROM = 10  # a plain [1, K] output of that many values is taken for logits
 
 
@@ -84,8 +86,8 @@ class Lesson:
 
         parts: list[list[torch.Tensor]] = []
         with torch.no_grad():
-            for start in range(0, len(self.samples), 256):
-                rows = {name: tensor[start : start + 256] for name, tensor in self.inputs.items()}
+            for start in range(0, len(self.samples), _AT_ONCE):
+                rows = {name: tensor[start : start + _AT_ONCE] for name, tensor in self.inputs.items()}
                 parts.append(self.teacher.run({name: _shifted(t, *shift) for name, t in rows.items()}))
         return [torch.cat(outs) for outs in zip(*parts, strict=True)]
 
@@ -144,21 +146,30 @@ def distillation_loss(
     import torch
     import torch.nn.functional as F
 
-    total = torch.zeros(())
+    total, places = torch.zeros(()), _places(heads, taught)
     for head, out, goal in zip(heads, outputs, taught, strict=True):
         if is_class_head(head, out):
             rows, aims = out.reshape(-1, out.shape[-1]), goal.reshape(-1, goal.shape[-1])
             soft, hard = F.log_softmax(rows / temperature, 1), F.log_softmax(aims / temperature, 1)
-            part = temperature**2 * F.kl_div(soft, hard, log_target=True, reduction="batchmean")
+            by_row = F.kl_div(soft, hard, log_target=True, reduction="none").sum(1)
+            part = temperature**2 * (by_row.mean() if len(rows) == len(out) else (attention(aims) * by_row).sum())
             if labels is not None and len(labels) == len(rows):
                 part = share * part + (1 - share) * F.cross_entropy(rows, labels)
         elif head.kind == "sigmoid":
             aim = torch.sigmoid(goal)
             part = F.binary_cross_entropy_with_logits(out, aim) - F.binary_cross_entropy_with_logits(goal, aim)
+        elif (v := next((v for v in places if are_boxes(goal, len(v))), None)) is not None:
+            part = box_loss(out, goal, v)
         else:
             part = F.mse_loss(out, goal) / goal.var().clamp(min=1e-12)
         total = total + part
     return total
+
+
+def _places(heads: Sequence[Head], taught: Sequence[Any]) -> list[Any]:
+    """Return what the teacher sees at every place, [places], for each head of classes with several in a sample."""
+    several = [t for h, t in zip(heads, taught, strict=True) if is_class_head(h, t) and t[0].numel() > t.shape[-1]]
+    return [seen(goal.reshape(-1, goal.shape[-1])) for goal in several]
 
 
 def uniform_loss(heads: Sequence[Head], outputs: Sequence[Any]) -> float:

@@ -100,7 +100,8 @@ def _fits(first: Layer, second: Layer) -> bool:
     """Both are plain or depthwise, so that a channel is one row here and one column there."""
     plain = all(layer.groups == 1 or layer.is_depthwise for layer in (first, second))
     inputs = second.weights.shape[0] if second.is_depthwise else second.weights.shape[1]
-    return plain and inputs == first.weights.shape[0] and np.isfinite(first.weights).all()
+    finite = all(np.isfinite(layer.weights).all() for layer in (first, second))
+    return plain and inputs == first.weights.shape[0] and finite
 
 
 def _equalise(pair: Pair, arrays: dict[str, Array], changed: dict[str, Array]) -> None:

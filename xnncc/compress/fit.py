@@ -54,16 +54,18 @@ def fit(
     before: Callable[[int], None] | None = None,
     after: Callable[[int], None] | None = None,
     change: Callable[[], None] | None = None,
+    kept: torch.Tensor | None = None,
 ) -> None:
     """Minimise ``loss_of(step)`` over the tensors of ``groups``, in place.
 
     ``before(step)`` runs every ``plan.every`` steps (tables), ``change()`` between gradients and update (shared
-    values), ``after(step)`` after every update (masks).
+    values), ``after(step)`` after every update (masks). ``kept`` are numbers of the method's own that change in
+    between: they go into checkpoints and come back in place.
     """
     import torch
 
     optimiser = _optimiser(plan, groups)
-    checkpoint = _Checkpoint(plan, groups, optimiser, journal)
+    checkpoint = _Checkpoint(plan, groups, optimiser, journal, kept)
     start = checkpoint.load()
     for step in range(start, plan.steps):
         if step % plan.every == 0:
@@ -100,9 +102,15 @@ class _Checkpoint:
     """State of one run in ``<journal>/<name>.pt``; one of another run (other start, other plan) is ignored."""
 
     def __init__(
-        self, plan: Plan, groups: Sequence[Group], optimiser: torch.optim.Optimizer, journal: str | None
+        self,
+        plan: Plan,
+        groups: Sequence[Group],
+        optimiser: torch.optim.Optimizer,
+        journal: str | None,
+        kept: torch.Tensor | None,
     ) -> None:
         self._tensors = [tensor for group in groups for tensor in group.tensors]
+        self._tensors += [] if kept is None else [kept]
         self._optimiser = optimiser
         self._path = Path(journal) / f"{plan.name.replace(' ', '-')}.pt" if journal else None
         self._last = time.monotonic()

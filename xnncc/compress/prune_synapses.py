@@ -17,10 +17,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import CompressError
+from .choose_layers import choose_layers
 from .compensate import inverse_factor, output_error, walk_columns
 from .layer_report import pruned_line
-from .layers import Layer, weight_layers, with_constants
-from .quantise_fisher import why_not
+from .layers import Layer, with_constants
 from .result import Data, MethodReport, Progress, Squeezed, StepConfig
 from .statistics import Statistics, cached, collect, statistics_key
 from .synapse_masks import block_of, global_masks
@@ -50,9 +50,8 @@ def prune_synapses(state: Squeezed, config: StepConfig, data: Data, seed: int, p
         raise CompressError(
             f"score '{params['score']}'", "there is none of that name", "Use second-order or magnitude."
         )
-    layers = weight_layers(state.mod)
-    left = {layer.name: reason for layer in layers if (reason := _why_not(layer, config, bool(params["depthwise"])))}
-    chosen = [layer for layer in layers if layer.name not in left]
+    choice = choose_layers(state.mod, config, lambda layer: _refused(layer, bool(params["depthwise"])))
+    layers, chosen, left = choice.every, choice.chosen, choice.left
     found = Statistics()
     if params["score"] == "second-order" and data.calib is not None and chosen:
         samples = data.calib[: int(params["samples"])]
@@ -75,9 +74,7 @@ def prune_synapses(state: Squeezed, config: StepConfig, data: Data, seed: int, p
     return Squeezed(with_constants(state.mod, new), coded, report)
 
 
-def _why_not(layer: Layer, config: StepConfig, depthwise: bool) -> str:
-    if reason := why_not(layer, config):
-        return reason
+def _refused(layer: Layer, depthwise: bool) -> str:
     if not has_matrix(layer):
         return f"a {layer.kind} weight is no matrix of one input"
     return "" if depthwise or not layer.is_depthwise else "a depthwise layer: few weights and each one counts"

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import CompressError
 from ..ir.coded import CodedTensor
+from .choose_layers import calibration, choose_layers
 from .compensate import output_error
 from .layer_report import coded_line
-from .layers import Layer, weight_layers, with_coded
+from .layers import Layer, with_coded
 from .quantise_admm import project, row_tensor
-from .quantise_fisher import why_not
 from .result import Data, MethodReport, Progress, Squeezed, StepConfig
 from .statistics import even_statistics
 from .weight_matrix import from_rows, has_matrix, to_rows
@@ -47,15 +46,12 @@ def quantise_adaround(state: Squeezed, config: StepConfig, data: Data, seed: int
 
     Raises: CompressError without samples.
     """
-    if data.calib is None:
-        raise CompressError("quantise_adaround", "it needs samples and there are none", "Give some with --calib.")
     params = {**DEFAULTS, **config.params}
-    layers = weight_layers(state.mod)
-    left = {layer.name: reason for layer in layers if (reason := _why_not(layer, config))}
-    chosen = [layer for layer in layers if layer.name not in left]
+    samples = calibration("quantise_adaround", data, params["samples"])
+    choice = choose_layers(state.mod, config, _refused)
+    layers, chosen, left = choice.every, choice.chosen, choice.left
     if not chosen:
         return Squeezed(state.mod, state.coded, MethodReport("quantise_adaround", left_alone=left))
-    samples = data.calib[: int(params["samples"])]
     found = even_statistics(state.mod, layers, samples, seed, config.journal, progress)
     coded: dict[str, CodedTensor] = {}
     lines = []
@@ -71,9 +67,7 @@ def quantise_adaround(state: Squeezed, config: StepConfig, data: Data, seed: int
     return with_coded(state, coded, MethodReport("quantise_adaround", tuple(lines), left))
 
 
-def _why_not(layer: Layer, config: StepConfig) -> str:
-    if reason := why_not(layer, config):
-        return reason
+def _refused(layer: Layer) -> str:
     return "" if has_matrix(layer) and layer.kind != "conv2d_transpose" else f"rows of a {layer.kind} are no outputs"
 
 

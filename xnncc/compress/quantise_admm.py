@@ -21,10 +21,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir.coded import CodedTensor
+from .choose_layers import choose_layers
 from .compensate import output_error
 from .layer_report import coded_line
-from .layers import Layer, weight_layers, with_coded
-from .quantise_fisher import why_not
+from .layers import Layer, with_coded
 from .result import Data, MethodReport, Progress, Squeezed, StepConfig
 from .statistics import Statistics, even_statistics
 from .weight_matrix import from_rows, has_matrix, to_rows
@@ -46,9 +46,8 @@ _PROJECTION_ROUNDS = 20
 def quantise_admm(state: Squeezed, config: StepConfig, data: Data, seed: int, progress: Progress) -> Squeezed:
     """Return ``state`` with every weight as integers of few bits and a step for each output channel."""
     params = {**DEFAULTS, **config.params}
-    layers = weight_layers(state.mod)
-    left = {layer.name: reason for layer in layers if (reason := why_not(layer, config))}
-    chosen = [layer for layer in layers if layer.name not in left]
+    choice = choose_layers(state.mod, config)
+    layers, chosen, left = choice.every, choice.chosen, choice.left
     found = Statistics()
     if data.calib is not None and chosen:
         samples = data.calib[: int(params["samples"])]

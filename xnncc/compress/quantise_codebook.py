@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir.coded import CodedTensor
+from .choose_layers import choose_layers
 from .layer_report import coded_line
-from .layers import weight_layers, with_coded
-from .quantise_fisher import why_not
+from .layers import with_coded
 from .result import Data, MethodReport, Progress, Squeezed, StepConfig
 from .statistics import cached, collect, statistics_key
 
@@ -37,9 +37,8 @@ _WEIGHTS_FOR_A_VALUE = 8
 def quantise_codebook(state: Squeezed, config: StepConfig, data: Data, seed: int, progress: Progress) -> Squeezed:
     """Return ``state`` with every weight as indices into a codebook of its own."""
     params = {**DEFAULTS, **config.params}
-    layers = weight_layers(state.mod)
-    left = {layer.name: reason for layer in layers if (reason := why_not(layer, config))}
-    chosen = [layer for layer in layers if layer.name not in left]
+    choice = choose_layers(state.mod, config)
+    layers, chosen, left = choice.every, choice.chosen, choice.left
     fisher: dict[str, Array] = {}
     if params["fisher"] and data.calib is not None and chosen:
         samples = data.calib[: int(params["samples"])]

@@ -3,16 +3,23 @@
     w_q = step * round(w / step)        straight-through gradient, a learned step for each layer
     loss = distillation + rate * (bits of all integers) / (number of weights)
 
-The bits of an integer are its code length under the layer's own histogram, refreshed every 50 updates, interpolated
-linearly between neighbours: the gradient pushes each weight towards the cheaper one, mostly towards zero. So sparsity
-appears where it pays, with no mask and no separate pruning. Code lengths must grow with the magnitude: a raw histogram
-feeds itself (few zeros make zeros dear, and dear zeros become fewer), so it is made symmetric, mixed with a Laplacian
-and made monotone before it is used.
+The bits of an integer are its code length under the layer's own histogram, refreshed every 50 updates (10 in short
+runs), interpolated linearly between neighbours: the gradient pushes each weight towards the cheaper one, mostly towards
+zero. So sparsity appears where it pays, with no mask and no separate pruning. Code lengths must grow with the
+magnitude: a raw histogram feeds itself (few zeros make zeros dear, and dear zeros become fewer), so it is made
+symmetric, mixed with a Laplacian and made monotone before it is used.
+
+A layer that comes as integers and steps, from ``quantise_fisher`` say, keeps them as its start: weights begin in the
+middle of their cells, steps stay by row where they were, and an update moves a weight by at most about ``cell_lr`` of
+a cell. What compensation has found is so given up slowly and only where that pays. Other layers begin with one step.
 
 Straight-through estimate: Bengio, Leonard, Courville 2013, section 4. Learned steps: Esser and others 2020, "Learned
 Step Size Quantization", equations 1 to 5, gradients scaled by 1/sqrt(weights) as there. Rate from the layer's own
 histogram in the loss: Agustsson and others 2017, "Soft-to-hard vector quantization", section 3; where we differ: hard
 rounding, and interpolation in place of soft assignments.
+
+``bits`` other than 0 is a goal in place of a rate: the rate goes up while the entropy of all integers is above a line
+that falls to the goal over the first 0.7 of the run, and down while it is below the goal.
 
 Strength s: rate 0.01 * 100^s loss units for one bit a weight; ``rate`` other than 0 wins. ``gentler`` scales the rate
 of a layer.
@@ -20,6 +27,7 @@ of a layer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,8 +45,10 @@ if TYPE_CHECKING:
 
 DEFAULTS: dict[str, bool | int | float | str | tuple] = {
     "rate": 0.0,  # loss units for one bit a weight; 0: from the strength
+    "bits": 0.0,  # for a weight, mean over all layers, to which the rate is steered; 0: the rate stays
     "largest": 7,  # magnitude of the integers
-    "first_step": 0.5,  # steps begin at this many standard deviations of the layer's weights
+    "first_step": 0.5,  # steps begin at this many standard deviations of the layer's weights, where it has none yet
+    "cell_lr": 0.01,  # learning rate of layers that have steps, in steps
     "epochs": 25,
     "steps": 0,  # updates, instead of epochs
     "batch": 512,
@@ -51,8 +61,10 @@ DEFAULTS: dict[str, bool | int | float | str | tuple] = {
 }
 LIMITS = {
     "rate": (0.0, 1e6),
+    "bits": (0.0, 32.0),
     "largest": (1, 1 << 15),
     "first_step": (1e-6, 1e6),
+    "cell_lr": (0.0, 1.0),
     "batch": (1, 1 << 20),
     "bias_bits": (0, 16),
     "shift_px": (0, 64),
@@ -61,6 +73,8 @@ NEEDS = "train"
 
 _EVERY = 50  # updates between two histograms
 _RAMP = 0.3  # share of the run over which the rate term grows to its full weight
+_FALL = 0.7  # share of the run after which the goal of bits is the final one
+_GAIN = 3.0  # by which the logarithm of the rate follows the share of bits too many, at one histogram
 _MOST_OF_VECTOR = 1 << 16  # elements of a constant that is taken for biases or scales
 
 
@@ -71,8 +85,10 @@ class _Coded:
     layer: Layer
     name: str  # of the constant
     weight: torch.Tensor
-    log_step: torch.Tensor
+    log_step: torch.Tensor  # a scalar, or one for each row, in a shape that fits the weight
     rate: float
+    largest: int  # magnitude of the integers
+    lr: float  # of the weight
     table: torch.Tensor | None = None
 
 
@@ -89,7 +105,7 @@ def quantise_entropy(state: Squeezed, config: StepConfig, data: Data, seed: int,
     if not layers:
         return Squeezed(state.mod, state.coded, MethodReport("quantise_entropy", (), left_alone))
     vectors = _vectors(network.weights, layers) if int(config.params["bias_bits"]) > 1 else []
-    run = _Run(network, layers, vectors, config, data, seed)
+    run = _Run(network, layers, vectors, state.coded, config, data, seed)
     run.train(progress)
     return run.result(state, left_alone)
 
@@ -130,10 +146,13 @@ class _Run:
         network: Any,
         layers: list[tuple[Layer, str]],
         vectors: list[str],
+        coded: Mapping[str, CodedTensor],
         config: StepConfig,
         data: Data,
         seed: int,
     ) -> None:
+        import torch
+
         from .distil import Lesson
 
         p = config.params
@@ -141,21 +160,29 @@ class _Run:
         self._lesson = Lesson(data, int(p["batch"]), seed, int(p["shift_px"]))
         self._largest = int(p["largest"])
         self._steps = int(p["steps"]) or int(p["epochs"]) * self._lesson.steps_per_epoch
-        self._layers = [self._begin(layer, name, config) for layer, name in layers]
+        self._layers = [self._begin(layer, name, config, coded.get(layer.digest)) for layer, name in layers]
         self._vectors = {name: network.weights[name].requires_grad_() for name in vectors}
         self._count = sum(one.weight.numel() for one in self._layers)
-        self._swamped = 1.0  # factor on the rate, lowered when the loss nears that of a network that knows nothing
-        self._halvings = 0
-        self._recent = 0.0
         self._hopeless = float("inf")
+        # loss of late; factor on the rate, halved when that loss nears a network's that knows nothing; how often it
+        # was; factor by which ``bits`` steer; bits at the start
+        self._now = torch.tensor([0.0, 1.0, 0.0, 1.0, 0.0], dtype=torch.float64)
 
-    def _begin(self, layer: Layer, name: str, config: StepConfig) -> _Coded:
+    def _begin(self, layer: Layer, name: str, config: StepConfig, known: CodedTensor | None) -> _Coded:
+        import torch
+
         weight = self._network.weights[name].requires_grad_()
-        spread = weight.detach().std(unbiased=False) if weight.numel() > 1 else weight.detach().abs().mean()
-        log_step = (spread * float(self._params["first_step"])).clamp(min=1e-8).log().clone().requires_grad_()
-        strength = config.strength_of(layer.name)
-        rate = float(self._params["rate"]) * config.gentler.get(layer.name, 1.0) or 0.01 * 100.0**strength
-        return _Coded(layer, name, weight, log_step, rate)
+        rate = float(self._params["rate"]) * config.gentler.get(layer.name, 1.0)
+        rate = rate or 0.01 * 100.0 ** config.strength_of(layer.name)
+        if known is not None and known.steps is not None:
+            steps = torch.from_numpy(known.steps).reshape(_along(known)).clamp(min=1e-12)
+            largest = max(self._largest, int(np.abs(known.integers).max(initial=0)))
+            lr = float(self._params["cell_lr"]) * float(np.mean(known.steps))
+        else:
+            spread = weight.detach().std(unbiased=False) if weight.numel() > 1 else weight.detach().abs().mean()
+            steps = (spread * float(self._params["first_step"])).clamp(min=1e-8)
+            largest, lr = self._largest, float(self._params["lr"])
+        return _Coded(layer, name, weight, steps.log().clone().requires_grad_(), rate, largest, lr)
 
     def train(self, progress: Progress) -> None:
         """Run all updates."""
@@ -163,11 +190,13 @@ class _Run:
 
         lr, step_lr = float(self._params["lr"]), float(self._params["step_lr"])
         groups = [
-            Group([*(one.weight for one in self._layers), *self._vectors.values()]),
+            Group([*(one.weight for one in self._layers if one.lr == lr), *self._vectors.values()]),
+            *(Group([one.weight], one.lr / lr) for one in self._layers if one.lr != lr),
             Group([one.log_step for one in self._layers], step_lr / lr),
         ]
-        plan = Plan("quantise entropy", self._steps, lr, every=_EVERY)
-        fit(plan, groups, self._loss, self._journal, progress, before=self._refresh)
+        every = min(_EVERY, max(self._steps // 40, 10))
+        plan = Plan("quantise entropy", self._steps, lr, every=every)
+        fit(plan, groups, self._loss, self._journal, progress, before=self._refresh, kept=self._now)
 
     def _refresh(self, step: int) -> None:
         """Take the code lengths anew from the integers as they are."""
@@ -175,33 +204,48 @@ class _Run:
 
         with torch.no_grad():
             for one in self._layers:
-                integers = (one.weight / one.log_step.exp()).round().clamp(-self._largest, self._largest)
-                one.table = code_lengths(integers, self._largest)
-        if step > self._steps * _RAMP and self._recent > 0.5 * self._hopeless:
-            self._swamped *= 0.5
-            self._halvings += 1
+                integers = (one.weight / one.log_step.exp()).round().clamp(-one.largest, one.largest)
+                one.table = code_lengths(integers, one.largest)
+            self._steer(step)
+        if step > self._steps * _RAMP and self._now[0] > 0.5 * self._hopeless:
+            self._now[1] *= 0.5
+            self._now[2] += 1
+
+    def _steer(self, step: int) -> None:
+        """Turn the rate up or down by how far the bits are from their goal."""
+        goal = float(self._params["bits"])
+        if not goal:
+            return
+        bits = sum(_entropy(one) * one.weight.numel() for one in self._layers) / self._count
+        if not step:
+            self._now[4] = bits
+        share = min(1.0, step / (self._steps * _FALL))
+        line = (1 - share) * float(self._now[4]) + share * goal
+        off = bits / line - 1 if bits > line else min(bits / goal - 1, 0.0)
+        self._now[3] *= math.exp(min(max(_GAIN * off, -1.0), 1.0))
 
     def _loss(self, step: int) -> torch.Tensor:
         from .distil import distillation_loss, uniform_loss
         from .straight_through import Rounded
 
         inputs, labels, taught = self._lesson.draw(step)
-        quantised = {one.name: Rounded.apply(one.weight, one.log_step.exp(), self._largest) for one in self._layers}
+        quantised = {one.name: Rounded.apply(one.weight, one.log_step.exp(), one.largest) for one in self._layers}
         quantised.update({name: _short(v, int(self._params["bias_bits"])) for name, v in self._vectors.items()})
         outputs = self._network.run(inputs, {**self._network.weights, **quantised})
         share, temperature = float(self._params["share"]), float(self._params["temperature"])
         task = distillation_loss(self._lesson.heads, outputs, taught, labels, share, temperature)
         self._hopeless = uniform_loss(self._lesson.heads, outputs)
-        self._recent = 0.9 * self._recent + 0.1 * float(task.detach()) if step else float(task.detach())
-        ramp = self._swamped * min(1.0, step / (self._steps * _RAMP)) / self._count
+        own, recent = float(task.detach()), float(self._now[0])
+        self._now[0] = 0.9 * recent + 0.1 * own if step else own
+        ramp = float(self._now[1] * self._now[3]) * min(1.0, step / (self._steps * _RAMP)) / self._count
         return task + ramp * sum(one.rate * self._bits(one) for one in self._layers)
 
     def _bits(self, one: _Coded) -> torch.Tensor:
         """Return the code length of a layer's weights, interpolated between integers."""
         assert one.table is not None
-        z = (one.weight / one.log_step.exp()).clamp(-self._largest + 1e-3, self._largest - 1e-3)
+        z = (one.weight / one.log_step.exp()).clamp(-one.largest + 1e-3, one.largest - 1e-3)
         low = z.detach().floor()
-        share, at = z - low, (low + self._largest).long()
+        share, at = z - low, (low + one.largest).long()
         return (one.table[at] * (1 - share) + one.table[at + 1] * share).sum()
 
     def result(self, state: Squeezed, left_alone: Mapping[str, str]) -> Squeezed:
@@ -218,9 +262,11 @@ class _Run:
             tensor = coded_vector(vector.detach().numpy(), int(self._params["bias_bits"]))
             arrays[name] = tensor.values()
             coded[digest(arrays[name])] = tensor
-        facts: dict[str, str | int | float] = {"updates": self._steps, "last loss": round(self._recent, 5)}
-        if self._halvings:
-            facts["rate halved because it swamped the loss"] = self._halvings
+        facts: dict[str, str | int | float] = {"updates": self._steps, "last loss": round(float(self._now[0]), 5)}
+        if self._params["bits"]:
+            facts["rate steered by"] = round(float(self._now[3]), 5)
+        if self._now[2]:
+            facts["rate halved because it swamped the loss"] = int(self._now[2])
         mod = rebuilt(state.mod, arrays)
         still = {digest(constant.value.numpy()) for constant in constant_names(mod)}
         kept = {key: tensor for key, tensor in coded.items() if key in still}
@@ -231,8 +277,25 @@ class _Run:
 
         with torch.no_grad():
             step = one.log_step.exp()
-            integers = (one.weight / step).round().clamp(-self._largest, self._largest)
-        return CodedTensor(integers.numpy().astype(np.int32), np.array([step.item()], np.float32))
+            integers = (one.weight / step).round().clamp(-one.largest, one.largest)
+        return CodedTensor(integers.numpy().astype(np.int32), step.flatten().numpy(), axis=one.layer.axis)
+
+
+def _along(tensor: CodedTensor) -> list[int]:
+    """Return the shape in which the steps fit the weight: a scalar's, or long along one axis."""
+    assert tensor.steps is not None
+    if len(tensor.steps) == 1:
+        return []
+    return [-1 if axis == tensor.axis else 1 for axis in range(tensor.integers.ndim)]
+
+
+def _entropy(one: _Coded) -> float:
+    """Return bits for a weight of the layer as its integers are."""
+    import torch
+
+    integers = (one.weight / one.log_step.exp()).round().clamp(-one.largest, one.largest)
+    shares = torch.bincount((integers + one.largest).long().flatten()).double() / integers.numel()
+    return float(-(shares * torch.log2(shares.clamp(min=1e-30))).sum())
 
 
 def code_lengths(integers: torch.Tensor, largest: int) -> torch.Tensor:
@@ -241,7 +304,8 @@ def code_lengths(integers: torch.Tensor, largest: int) -> torch.Tensor:
 
     counts = torch.bincount((integers + largest).long().flatten(), minlength=2 * largest + 1).float()
     counts = (counts + counts.flip(0)) / 2
-    laplacian = torch.exp(-torch.arange(-largest, largest + 1).abs().float())
+    sizes = torch.arange(-largest, largest + 1).abs().float()
+    laplacian = torch.exp(-sizes) + 1e-6 / (1 + sizes.square())  # far out as Exp-Golomb codes, or lengths were infinite
     counts = counts + 0.3 * counts.sum() * laplacian / laplacian.sum()
     half = counts[largest:].flip(0).cummax(0).values.flip(0)  # never rarer nearer to zero
     counts = torch.cat([half[1:].flip(0), half])

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import CompressError
 from ..ir.coded import CodedTensor
+from .choose_layers import calibration, choose_layers
 from .compensate import output_error, round_with_compensation
 from .layer_bias import biases_of, with_shifted_biases
 from .layer_report import coded_line
-from .layers import Layer, weight_layers, with_coded
+from .layers import Layer, with_coded
 from .result import Data, LayerReport, MethodReport, Progress, Samples, Squeezed, StepConfig
 from .statistics import Statistics, cached, collect, statistics_key
 from .synthetic_inputs import synthetic_inputs
@@ -70,9 +70,8 @@ class _Result:
 
 def quantise_fisher(state: Squeezed, config: StepConfig, data: Data, seed: int, progress: Progress) -> Squeezed:
     """Return ``state`` with every weight as integers with steps; see the module's docstring."""
-    layers = weight_layers(state.mod)
-    chosen = [layer for layer in layers if not why_not(layer, config)]
-    left = {layer.name: why_not(layer, config) for layer in layers if why_not(layer, config)}
+    choice = choose_layers(state.mod, config)
+    layers, chosen, left = choice.every, choice.chosen, choice.left
     if not chosen:
         return Squeezed(state.mod, state.coded, MethodReport("quantise_fisher", left_alone=left))
     params = {**DEFAULTS, **config.params}
@@ -111,21 +110,11 @@ def quantise_fisher(state: Squeezed, config: StepConfig, data: Data, seed: int, 
 
 def _samples(state: Squeezed, data: Data, params: dict, seed: int) -> Samples:
     """Return the calibration samples, or synthetic ones where there are none and they are allowed."""
-    count = int(params["samples"])
-    if data.calib is not None:
-        return data.calib[:count]
-    low, high = float(params["low"]), float(params["high"])
-    made = synthetic_inputs(state.mod, min(count, _MOST_SYNTHETIC), low, high, seed) if params["synthetic"] else None
-    if made is None:
-        raise CompressError("quantise_fisher", "it needs samples and there are none", "Give some with --calib.")
-    return made
-
-
-def why_not(layer: Layer, config: StepConfig) -> str:
-    """Return why ``layer`` cannot or shall not be quantised, an empty string when it can."""
-    if not np.isfinite(layer.weights).all():
-        return "it has NaN or infinite values"
-    return config.why_not(layer.name)
+    made = None
+    if data.calib is None and params["synthetic"]:
+        count, low, high = min(int(params["samples"]), _MOST_SYNTHETIC), float(params["low"]), float(params["high"])
+        made = synthetic_inputs(state.mod, count, low, high, seed)
+    return made if made is not None else calibration("quantise_fisher", data, params["samples"])
 
 
 def step_scale(config: StepConfig, layer: Layer, params: dict, decisions: int, total: int) -> float:

@@ -16,12 +16,11 @@ import heapq
 import numpy as np
 from tvm.relax import Var
 
-from ..errors import CompressError
+from .choose_layers import calibration, choose_layers
 from .layer_report import coded_line
-from .layers import Layer, weight_layers, with_coded
+from .layers import Layer, with_coded
 from .numpy_network import NumpyNetwork
 from .quantise_admm import by_output, from_output, project, row_tensor
-from .quantise_fisher import why_not
 from .result import Data, MethodReport, Progress, Samples, Squeezed, StepConfig
 from .sample_loss import find_heads
 
@@ -38,15 +37,13 @@ def quantise_mixed(state: Squeezed, config: StepConfig, data: Data, seed: int, p
 
     Raises: CompressError without samples.
     """
-    if data.calib is None:
-        raise CompressError("quantise_mixed", "it needs samples and there are none", "Give some with --calib.")
     params = {**DEFAULTS, **config.params}
-    layers = weight_layers(state.mod)
-    left = {layer.name: reason for layer in layers if (reason := why_not(layer, config))}
-    chosen = [layer for layer in layers if layer.name not in left]
+    samples = calibration("quantise_mixed", data, params["samples"])
+    choice = choose_layers(state.mod, config)
+    chosen, left = choice.chosen, choice.left
     if not chosen:
         return Squeezed(state.mod, state.coded, MethodReport("quantise_mixed", left_alone=left))
-    losses = measured_losses(state, chosen, data.calib[: int(params["samples"])], int(params["probe"]), progress)
+    losses = measured_losses(state, chosen, samples, int(params["probe"]), progress)
     mean = float(params["bits"]) or 8 - 5 * config.strength
     widths = shared_bits([layer.weights.size for layer in chosen], losses, int(params["probe"]), mean)
     coded, lines = {}, []

@@ -34,6 +34,7 @@ METHODS: dict[str, str] = {
     "calibrate_int8": "calib",
     "deep_compression": "train",
     "equalise_layers": "nothing",
+    "factorise_low_rank": "nothing",
     "fine_tune": "train",
     "prune_gradually": "train",
     "prune_neurons": "nothing",

@@ -203,12 +203,14 @@ def _variables(operands: tuple[Any, ...]) -> Iterator[Var]:
 
 
 def _head(var: Var, steps: Mapping[Var, _Step]) -> Head:
-    """Look through a last softmax over the last axis, and through a last sigmoid."""
-    step = steps[var]
+    """Look through a last softmax over the last axis, reshapes after it too, and through a last sigmoid."""
+    end, step = var, steps[var]
+    while getattr(getattr(step.call, "op", None), "name", "") == "relax.reshape" and step.operands[0] in steps:
+        end, step = step.operands[0], steps[step.operands[0]]
     name = getattr(getattr(step.call, "op", None), "name", "")
     operand = step.operands[0] if step.operands else None
     if isinstance(operand, Var) and operand in steps:
-        if name == "relax.nn.softmax" and int(step.call.attrs.axis) in (-1, len(var.ty.shape.values) - 1):
+        if name == "relax.nn.softmax" and int(step.call.attrs.axis) in (-1, len(end.ty.shape.values) - 1):
             return Head(var.name, "softmax", operand.name)
         if name == "relax.sigmoid":
             return Head(var.name, "sigmoid", operand.name)

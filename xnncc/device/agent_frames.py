@@ -232,10 +232,11 @@ def put_body(data: bytes) -> bytes:
 
 
 def read_error(body: bytes) -> tuple[int, str]:
-    """Return (kind, words) of ERROR. Raises: BadFrame."""
+    """Return (kind, words) of ERROR, the words on one line. Raises: BadFrame."""
     if len(body) < 2:
         raise BadFrame("an ERROR without a kind")
-    return int.from_bytes(body[:2], "little"), body[2:].decode("utf-8", "replace")
+    text = "".join(c if c.isprintable() else " " for c in body[2:].decode("utf-8", "replace"))
+    return int.from_bytes(body[:2], "little"), " ".join(text.split()) or "it does not say why"
 
 
 def read_facts(body: bytes) -> tuple[int, dict[str, list[str]]]:

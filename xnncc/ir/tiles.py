@@ -75,6 +75,20 @@ def padded_pixels(pixels: int, blocks: int, machine: Machine) -> int:
     return min(cost, key=lambda padded: (round(cost[padded] / cost[pixels], 2), padded))
 
 
+def padded_blocks(blocks: int, rows: int, machine: Machine) -> int:
+    """Return g, of whose multiples ``blocks`` that are packed anyway should become one, so that the tile of g blocks x
+    ``rows`` is cheapest, waste included."""
+    if not machine.multiplies_by_lane:
+        return 1
+    cost = {}
+    for g in range(1, min(blocks, 8) + 1):
+        padded = -(-blocks // g) * g
+        ob, _, t = tiles(padded, 1, rows, machine)[0]
+        if ob == g:
+            cost[g] = (1 + _spare(ob, t, machine)) * padded
+    return min(cost, key=lambda g: (round(cost[g] / blocks, 2), g)) if cost else 1
+
+
 def side_by_side(blocks: int, oh: int, ow: int, machine: Machine) -> int:
     """Return of how many channel blocks the weights should stand side by side: all of a register tile's where
     neighbouring vectors are loaded in pairs (Arm), which makes one run of memory of them; elsewhere 1."""

@@ -1,9 +1,10 @@
 """Packed float32 convolution: direct, of any kernel, stride, dilation and groups.
 
     x [N, CB, H*W, v] (or plain [N, C, H, W] for a first layer of few channels)
-    w [OB, CBG, KH, KW, ci, v], b [OB, v]  ->  y [N, OB, OH*OW, v]
+    w [OB/g, CBG, KH, KW, ci, g*v], b [OB, v]  ->  y [N, OB, OH*OW, v]
 
-CB, OB: blocks of v channels; CBG: input blocks of one group; ci: input channels of a block (v, or C when x is plain).
+CB, OB: blocks of v channels; CBG: input blocks of one group; ci: input channels of a block (v, or C when x is plain);
+g: output blocks whose weights stand side by side, so that a register tile of g blocks reads one run of memory.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from tvm import te, tirx
 from tvm.tirx import Expr
 
 from . import rule
-from .math import f32
+from .math import f32, pick
 from .spatial import Window, padded_input
 
 
@@ -26,17 +27,22 @@ def f32_conv2d(
     the image repeat its last pixel and are not written.
     """
     n, cb = int(x.shape[0]), int(x.shape[1])
-    ob, cbg, kh, kw, ci, v = (int(d) for d in w.shape)
+    _, cbg, kh, kw, ci, _ = (int(d) for d in w.shape)
+    ob, v = (int(d) for d in b.shape)
     (sh, sw), (dh, dw), (oh, ow), width = win.stride, win.dilation, win.out, win.image[1]
     obg = ob // groups
     computed = pixels if pixels is not None and win.is_pointwise else oh * ow
     padded = padded_input(x, win, f32(0.0)) if win.needs_pad else None
+    last = oh * ow - 1
+    if computed > oh * ow:
+        image = x
+        x = te.compute((n, cb, computed, v), lambda t, c, p, i: image[t, c, tirx.min(p, last), i], "edge")
     co, ky, kx, ic = (te.reduce_axis((0, e), s) for e, s in ((cbg, "co"), (kh, "kh"), (kw, "kw"), (ci, "ci")))
 
     def read(t: Expr, o: Expr, p: Expr) -> Expr:
         c = co if groups == 1 else tirx.floordiv(o, obg) * cbg + co
         if win.is_pointwise:
-            return x[t, c, p if computed == oh * ow else tirx.min(p, oh * ow - 1), ic]
+            return x[t, c, p, ic]
         y, z = p // ow * sh + ky * dh, p % ow * sw + kx * dw
         return padded[t, c, y, z, ic] if padded is not None else x[t, c, y * width + z, ic]
 
@@ -53,46 +59,70 @@ def f32_conv2d(
     )
     acc = te.compute(
         (n, ob, computed, v),
-        lambda t, o, p, i: te.sum(read(t, o, p) * w[o, co, ky, kx, ic, i], axis=[co, ky, kx, ic]),
+        lambda t, o, p, i: te.sum(read(t, o, p) * weight(w, o, i, v, co, ky, kx, ic), axis=[co, ky, kx, ic]),
         "acc",
         attrs=numbers,
     )
     return te.compute((n, ob, oh * ow, v), lambda t, o, p, i: acc[t, o, p, i] + b[o, i], "bias")
 
 
-def f32_conv2d_first(x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window) -> te.Tensor:
-    """Return the packed convolution of plain ``x`` [N, C, H, W] with few channels; w [OB, 1, KH, KW, C, v]."""
+def f32_conv2d_first(x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window, by_lane: bool = False) -> te.Tensor:
+    """Return the packed convolution of plain ``x`` [N, C, H, W] with few channels; w [OB, 1, KH, KW, C, v].
+
+    ``by_lane`` makes whole vectors of the C <= v channels of a pixel, of which a multiply-add takes one lane. Lanes
+    that are left repeat the last channel and output blocks take turns at them: LLVM cuts vectors of unused lanes up.
+    """
     n, c, h, wd = (int(d) for d in x.shape)
-    ob, _, kh, kw, ci, v = (int(d) for d in w.shape)
+    _, _, kh, kw, ci, _ = (int(d) for d in w.shape)
+    ob, v = (int(d) for d in b.shape)
     (sh, sw), (dh, dw), (oh, ow), (top, left, _, _) = win.stride, win.dilation, win.out, win.padding
     ph, pw = win.padded
-    if win.needs_pad:
-        padded = te.compute(
-            (n, c, ph, pw),
-            lambda t, i, y, z: tirx.if_then_else(
-                tirx.all(y >= top, y < h + top, z >= left, z < wd + left), x[t, i, y - top, z - left], f32(0.0)
-            ),
-            "pad",
-            attrs=rule("pad"),
-        )
-    else:
-        padded = x
+    turns = v - c + 1 if by_lane and ob % (v - c + 1) == 0 else 1
+
+    def pixel(t: Expr, i: Expr, y: Expr, z: Expr) -> Expr:
+        value = x[t, i, y - top, z - left]
+        if not win.needs_pad:
+            return value
+        return tirx.if_then_else(tirx.all(y >= top, y < h + top, z >= left, z < wd + left), value, f32(0.0))
+
+    def lane_of(t: Expr, y: Expr, z: Expr, i: Expr) -> Expr:
+        return pick(i, [pixel(t, tirx.const(min(k, c - 1)), y, z) for k in range(v)])
+
+    padded = x
+    if by_lane:
+        padded = te.compute((n, ph, pw, v), lane_of, "pixels", attrs=rule("pad"))
+    elif win.needs_pad:
+        padded = te.compute((n, c, ph, pw), pixel, "pad", attrs=rule("pad"))
     ky, kx, ic = (te.reduce_axis((0, e), s) for e, s in ((kh, "kh"), (kw, "kw"), (ci, "ci")))
     one = te.reduce_axis((0, 1), "co")
+
+    def product(t: Expr, o: Expr, p: Expr, i: Expr) -> Expr:
+        y, z = p // ow * sh + ky * dh, p % ow * sw + kx * dw
+        if not by_lane:
+            return padded[t, ic, y, z] * weight(w, o, i, v, one, ky, kx, ic)
+        lane = ic if turns == 1 else tirx.if_then_else(ic == c - 1, c - 1 + o % turns, ic)
+        return padded[t, y, z, lane] * weight(w, o, i, v, one, ky, kx, ic)
+
+    rows = {"turns": turns, "kw": kw, "step": sw} if by_lane else {}
+
     acc = te.compute(
         (n, ob, oh * ow, v),
-        lambda t, o, p, i: te.sum(
-            padded[t, ic, p // ow * sh + ky * dh, p % ow * sw + kx * dw] * w[o, one, ky, kx, ic, i],
-            axis=[one, ky, kx, ic],
-        ),
+        lambda t, o, p, i: te.sum(product(t, o, p, i), axis=[one, ky, kx, ic]),
         "acc",
-        attrs=rule("conv2d", oh=oh, ow=ow, ic=ci, ib=1, taps=kh * kw, ob=ob, x_bytes=4 * ci * ph * pw),
+        attrs=rule("conv2d", oh=oh, ow=ow, ic=ci, ib=1, taps=kh * kw, ob=ob, x_bytes=4 * ci * ph * pw, **rows),
     )
     return te.compute((n, ob, oh * ow, v), lambda t, o, p, i: acc[t, o, p, i] + b[o, i], "bias")
 
 
+def weight(w: te.Tensor, o: Expr, i: Expr, v: int, *at: Expr) -> Expr:
+    """Return packed ``w`` [OB/g, ..., g*v] at ``at``, output block ``o``, lane ``i``."""
+    g = int(w.shape[-1]) // v
+    return w[(o, *at, i)] if g == 1 else w[(o // g, *at, o % g * v + i)]
+
+
 def pack_conv_weights(w: np.ndarray, v: int, out_blocks: int, in_channels: int, groups: int = 1) -> np.ndarray:
-    """Return OIHW ``w`` [O, C/g, KH, KW] as [OB, CBG, KH, KW, ci, v], zeros where a block is not full.
+    """Return OIHW ``w`` [O, C/g, KH, KW] as [OB, CBG, KH, KW, ci, v], zeros where a block is not full. Blocks side by
+    side are one of as many more lanes.
 
     ``in_channels`` is ci: v for a packed input, C for a plain one. With groups, O/g and C/g are multiples of v.
     """

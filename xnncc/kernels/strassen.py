@@ -1,9 +1,10 @@
 """Matrix products by Strassen's seven: weights [O, K] times inputs [K, P], each halved along both of its axes.
 
-    x -> T [pieces, 7, CB/2, P/2, ci];  T, S [7, OB/2, CB/2, ci, v] -> Q [pieces, 7, OB/2, P/2, v];  Q, b -> y
+    x -> T [pieces, 7, CB/2, P/2, ci];  T, S [7, OB/2/g, CB/2, ci, g*v] -> Q [pieces, 7, OB/2, P/2, v];  Q, b -> y
 
 A pointwise convolution has x [1, CB, P, v] and y [1, OB, P, v], ci = v; rows times a matrix have x [P, K] and
 y [P, OB*v], CB = 2 and ci = K/2. P is split into ``pieces`` of two halves each; inputs beyond P repeat the last.
+g blocks of weights stand side by side as in ``conv2d.py``.
 An eighth of the multiplications is saved for additions of whole vectors; ``transform_*_weights`` makes the 7/4 as
 many weights once, when the package is opened.
 
@@ -34,13 +35,13 @@ Quadrant = Callable[[int, int], Expr]  # (half of the first axis, half of the se
 
 
 def transform_conv_weights(w: te.Tensor) -> te.Tensor:
-    """Return S of packed pointwise weights [OB, CB, 1, 1, v, v]."""
+    """Return S of packed pointwise weights [OB/g, CB, 1, 1, v, g*v]."""
     ob, cb, _, _, ci, v = (int(d) for d in w.shape)
     return _weight_sums((ob // 2, cb // 2, ci, v), lambda o, c, i, j: w[o, c, 0, 0, i, j])
 
 
 def transform_rows_weights(w: te.Tensor) -> te.Tensor:
-    """Return S of the packed matrix [OB, K, v]."""
+    """Return S of the packed matrix [OB/g, K, g*v]."""
     ob, k, v = (int(d) for d in w.shape)
     return _weight_sums((ob // 2, 1, k // 2, v), lambda o, c, i, j: w[o, c * (k // 2) + i, j])
 
@@ -53,7 +54,7 @@ def f32_conv2d_strassen(x: te.Tensor, s: te.Tensor, b: te.Tensor, pieces: int, h
     def read(c: Expr, p: Expr, i: Expr) -> Expr:
         return x[0, c, _clamped(p, pieces * 2 * half, pixels), i]
 
-    sums = _sums(_products(read, s, (cb // 2, v), pieces, half, pixels))
+    sums = _sums(_products(read, s, (cb // 2, v), (ob // 2, v), pieces, half, pixels))
     at = lambda o, p, i: _at(sums, o, p, i, ob, half)  # noqa: E731
     return te.compute((1, ob, pixels, v), lambda _, o, p, i: at(o, p, i) + b[o, i], "bias")
 
@@ -66,7 +67,7 @@ def f32_gemm_strassen(x: te.Tensor, s: te.Tensor, b: te.Tensor, pieces: int, hal
     def read(c: Expr, p: Expr, i: Expr) -> Expr:
         return x[_clamped(p, pieces * 2 * half, rows), c * (k // 2) + i]
 
-    sums = _sums(_products(read, s, (1, k // 2), pieces, half, rows))
+    sums = _sums(_products(read, s, (1, k // 2), (ob // 2, v), pieces, half, rows))
     at = lambda o, p, i: _at(sums, o, p, i, ob, half)  # noqa: E731
     return te.compute((rows, ob * v), lambda t, j: at(j // v, t, j % v) + b[j // v, j % v], "bias")
 
@@ -89,13 +90,13 @@ def _products(
     read: Callable[[Expr, Expr, Expr], Expr],
     s: te.Tensor,
     channels: tuple[int, int],
+    outputs: tuple[int, int],
     pieces: int,
     half: int,
     pixels: int,
 ) -> te.Tensor:
     """Return Q; ``read(c, p, i)`` is channel i of input block c at pixel p."""
-    c_half, ci = channels
-    o_half, v = int(s.shape[1]), int(s.shape[4])
+    (c_half, ci), (o_half, v), g = channels, outputs, int(s.shape[4]) // outputs[1]
 
     def quadrant(piece: Expr, c: Expr, t: Expr, i: Expr) -> Quadrant:
         return lambda row, column: read(c + row * c_half, piece * (2 * half) + column * half + t, i)
@@ -108,7 +109,7 @@ def _products(
     co, ic = te.reduce_axis((0, c_half), "co"), te.reduce_axis((0, ci), "ci")
     return te.compute(
         (pieces, 7, o_half, half, v),
-        lambda p, e, o, t, i: te.sum(inputs[p, e, co, t, ic] * s[e, o, co, ic, i], axis=[co, ic]),
+        lambda p, e, o, t, i: te.sum(inputs[p, e, co, t, ic] * s[e, o // g, co, ic, o % g * v + i], axis=[co, ic]),
         "products",
         attrs=rule("strassen", pieces=pieces, half=half, pixels=pixels, ob=o_half, cb=c_half, ic=c_half * ci),
     )

@@ -1,9 +1,11 @@
 """Winograd convolution F(m x m, 3 x 3), m = 2 or 4, stride 1, over packed activations; a = m + 2.
 
-    x [N, CB, H*W, v] -> V [a*a, CB, T, v];  V, U [a*a, OB, CB, v, v] -> M [a*a, OB, T, v];  M, b -> y [N, OB, OH*OW, v]
+    x [N, CB, H*W, v] -> V [a*a, CB, T, v];  V, U [a*a, OB/g, CB, v, g*v] -> M [a*a, OB, T, v]
+    M, b -> y [N, OB, OH*OW, v]
 
-with T = ceil(OH / m) * ceil(OW / m) tiles. Multiplications fall 2.25 times (m = 2) or 4 times (m = 4), a 3x3 kernel
-grows from 9 to 16 or 36 values: ``transform_weights`` makes them once, when the package is opened.
+with g blocks of weights side by side as in ``conv2d.py`` and T = ceil(OH / m) * ceil(OW / m) tiles. Multiplications
+fall 2.25 times (m = 2) or 4 times (m = 4), a 3x3 kernel grows from 9 to 16 or 36 values: ``transform_weights`` makes
+them once, when the package is opened.
 
 Lavin and Gray 2015, "Fast Algorithms for Convolutional Neural Networks", sections 4.1 and 4.2 (B, G and A there).
 Error of a float32 layer whose outputs have rms 1, against float64: m = 2 at most 2.4e-6 (direct sums: 3 to 6e-6),
@@ -41,7 +43,7 @@ Read = Callable[[int], Expr]
 
 
 def transform_weights(w: te.Tensor, m: int) -> te.Tensor:
-    """Return U = G w G^T [a*a, OB, CB, v, v] of w [OB, CB, 3, 3, v, v]."""
+    """Return U = G w G^T [a*a, OB/g, CB, v, g*v] of w [OB/g, CB, 3, 3, v, g*v]."""
     ob, cb, _, _, vi, vo = (int(d) for d in w.shape)
     a = m + 2
     half = te.compute(
@@ -60,7 +62,7 @@ def transform_weights(w: te.Tensor, m: int) -> te.Tensor:
 def f32_conv2d_winograd(x: te.Tensor, u: te.Tensor, b: te.Tensor, win: Window, m: int) -> te.Tensor:
     """Return the whole layer as one kernel, so that a schedule can run it in pieces of tile rows that stay in L2."""
     _, cb, _, v = (int(d) for d in x.shape)
-    ob = int(u.shape[1])
+    ob = int(b.shape[0])
     (h, w), (oh, ow), (top, left, _, _) = win.image, win.out, win.padding
     a, th, tw = m + 2, -(-oh // m), -(-ow // m)
     co, ci = te.reduce_axis((0, cb), "co"), te.reduce_axis((0, v), "ci")
@@ -82,7 +84,7 @@ def f32_conv2d_winograd(x: te.Tensor, u: te.Tensor, b: te.Tensor, win: Window, m
     )
     products = te.compute(
         (a * a, ob, th * tw, v),
-        lambda e, o, t, i: te.sum(inputs[e, co, t, ci] * u[e, o, co, ci, i], axis=[co, ci]),
+        lambda e, o, t, i: te.sum(inputs[e, co, t, ci] * _weight(u, e, o, co, ci, i, v), axis=[co, ci]),
         "products",
         attrs=rule("winograd", oh=oh, ow=ow, th=th, tw=tw, m=m, ob=ob, ic=cb * v),
     )
@@ -103,6 +105,11 @@ def f32_conv2d_winograd(x: te.Tensor, u: te.Tensor, b: te.Tensor, win: Window, m
     )
 
 
+def _weight(u: te.Tensor, e: Expr, o: Expr, co: Expr, ci: Expr, i: Expr, v: int) -> Expr:
+    g = int(u.shape[-1]) // v
+    return u[e, o, co, ci, i] if g == 1 else u[e, o // g, co, ci, o % g * v + i]
+
+
 def _rows(matrix: np.ndarray, index: Expr, d: Read) -> Expr:
     """Return row ``index`` of ``matrix`` times d(0), d(1), ..."""
 
@@ -121,10 +128,10 @@ def _input_row(m: int, index: Expr, d: Read) -> Expr:
     if m == 2:
         return pick(index, [d(0) - d(2), d(1) + d(2), d(2) - d(1), d(1) - d(3)])
     p, q = d(4) - f32(4.0) * d(2), d(3) - f32(4.0) * d(1)
-    r, s = d(4) - d(2), f32(2.0) * (d(3) - d(1))
-    first = f32(4.0) * d(0) - f32(5.0) * d(2) + d(4)
-    last = f32(4.0) * d(1) - f32(5.0) * d(3) + d(5)
-    return pick(index, [first, p + q, p - q, r + s, r - s, last])
+    r, s = d(4) - d(2), d(3) - d(1)
+    first = d(4) - f32(5.0) * d(2) + f32(4.0) * d(0)
+    last = d(5) - f32(5.0) * d(3) + f32(4.0) * d(1)
+    return pick(index, [first, p + q, p - q, r + f32(2.0) * s, r - f32(2.0) * s, last])
 
 
 def _output_row(m: int, index: Expr, d: Read) -> Expr:

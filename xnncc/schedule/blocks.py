@@ -8,6 +8,7 @@ from tvm import s_tir
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 
 DATA_PARALLEL, REDUCTION = 0, 2  # tirx.IterVar.iter_type
+SHORT_LANES, WRITTEN_OUT_PIXELS = 4, range(33, 129)
 
 
 def blocks_of(sch: Schedule) -> list[SBlockRV]:
@@ -51,11 +52,12 @@ def same(sch: Schedule, a: SBlockRV, b: SBlockRV) -> bool:
     return bool(sch.get(a).same_as(sch.get(b)))
 
 
-def inline_tail(sch: Schedule, main: SBlockRV) -> SBlockRV:
-    """Inline every elementwise block but ``main``, the padded copies and the output block, which is returned."""
+def inline_tail(sch: Schedule, main: SBlockRV, copied: SBlockRV | None = None) -> SBlockRV:
+    """Inline every elementwise block but ``main``, padded copies, ``copied`` and the output block; return that."""
     out = output_block(sch)
     for block in blocks_of(sch):
-        if not same(sch, block, main) and not same(sch, block, out) and annotation(sch, block) != "pad":
+        kept = [b for b in (main, out, copied) if b is not None]
+        if not any(same(sch, block, b) for b in kept) and annotation(sch, block) != "pad":
             sch.compute_inline(block)
     return out
 
@@ -82,14 +84,26 @@ def copy_pad(sch: Schedule, block: SBlockRV, lanes: int, at: LoopRV | None = Non
         sch.parallel(sch.fuse(*loops[:3]) if len(loops) > 3 else loops[0])
         loops = sch.get_loops(block)
     last = extent(sch, loops[-1])
-    if last % lanes == 0 and last <= 4 * lanes:
+    if sch.get(block).name_hint == "pixels":  # a lane is a channel of a plain image
+        sch.unroll(loops[-1])
+    elif last % lanes == 0 and last <= 4 * lanes:
         sch.vectorize(loops[-1])
+        write_row_out(sch, loops[-2], lanes)
 
 
-def read_lanes(sch: Schedule, block: SBlockRV, at: LoopRV) -> None:
+def write_row_out(sch: Schedule, pixels: LoopRV, lanes: int) -> None:
+    """Unroll the pixels of a padded row where a pixel is one short vector: copying it costs less than asking whether it
+    is inside the image, which is then known."""
+    if lanes == SHORT_LANES and extent(sch, pixels) in WRITTEN_OUT_PIXELS:
+        sch.unroll(pixels)
+
+
+def read_lanes(sch: Schedule, block: SBlockRV, at: LoopRV, vectors: SBlockRV | None = None) -> None:
     """Read the first input of ``block`` by whole vectors under loop ``at``; the unrolled loops below multiply by a lane
-    of them each (Arm: FMLA by element). Left alone, LLVM loads every scalar by itself."""
-    vectors = sch.cache_read(block, 0, "global")
+    of them each (Arm: FMLA by element). Left alone, LLVM loads every scalar by itself. Blocks of channels go outside
+    pixels there: the inputs stay in registers, and a pair of weights lives at a time. ``vectors`` is the block that
+    copies the input, if there is one already."""
+    vectors = vectors or sch.cache_read(block, 0, "global")
     sch.compute_at(vectors, at, preserve_unit_loops=True)
     unroll_below(sch, vectors, len(sch.get_loops(vectors)) - len(sch.get(vectors).iter_vars))
 

@@ -52,6 +52,7 @@ def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, c
         k, lane = sch.split(k, [None, machine.lanes])
         read_lanes(sch, block, k)
         sch.unroll(lane)
+        sch.reorder(oi, mi)
     elif cfg.unroll > 1:
         k, ki = sch.split(k, [None, cfg.unroll])
         sch.unroll(ki)

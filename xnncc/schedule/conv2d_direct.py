@@ -15,7 +15,7 @@ from tvm.s_tir.schedule import SBlockRV, Schedule
 
 from ..ir.tiles import divisors, row_pieces, tiles
 from ..target import Machine
-from .blocks import copy_pad, extent, inline_tail, pads, read_lanes, unroll_below
+from .blocks import blocks_of, copy_pad, extent, inline_tail, pads, read_lanes, unroll_below
 
 NAME = "conv2d"
 FEW_PIXELS = 196  # up to a 14 x 14 image the weights, not the input, are what does not fit
@@ -38,6 +38,8 @@ class Config:
 
 def space(n: dict[str, int], machine: Machine) -> list[Config]:
     """Return at most a dozen configurations, the analytic choice first."""
+    if "turns" in n:
+        return _by_window_rows(n, machine)[:12]
     found = []
     for ob, ht, wt in tiles(n["ob"], n["oh"], n["ow"], machine)[:5]:
         passes = _in_passes(n, machine, ob, wt) if ht == 1 else []
@@ -51,6 +53,8 @@ def space(n: dict[str, int], machine: Machine) -> list[Config]:
 
 def wider(n: dict[str, int], machine: Machine) -> list[Config]:
     """Return what tuning may try beside ``space``: every tile that fits or nearly fits, and all its variants."""
+    if "turns" in n:
+        return _by_window_rows(n, machine)
     found = []
     for ob, ht, wt in tiles(n["ob"], n["oh"], n["ow"], replace(machine, registers=machine.registers + 2))[:10]:
         passes = _in_passes(n, machine, ob, wt, most=4) if ht == 1 else []
@@ -64,6 +68,28 @@ def wider(n: dict[str, int], machine: Machine) -> list[Config]:
     written_out = [replace(c, unroll=u) for c in found for u in (2, 4, 8) if n["ic"] // n["ib"] % u == 0]
     by_taps = [replace(c, taps_outside=True) for c in found if n["taps"] > 1 and n["ib"] > 1 and not c.pass_blocks]
     return [*found, *written_out, *by_taps]
+
+
+def _by_window_rows(n: dict[str, int], machine: Machine) -> list[Config]:
+    """Return the tiles of a first layer that multiplies by lane, fewest instructions for a multiply-add first: the
+    pixels under a row of the window stay in registers, where they fit."""
+    found = []
+    for ob in (d for d in divisors(n["ob"], 8) if d % n["turns"] == 0):
+        for wt in divisors(n["ow"], 32):
+            cfg = Config(ob, 1, wt)
+            beside = _row_pixels(n, cfg) / 2 + n["kw"] * n["ic"] * ob / 2 + 4
+            if _is_row_held(n, machine, cfg):
+                found.append((beside / (ob * wt * n["kw"] * n["ic"]), ob, wt, cfg))
+    return [f[3] for f in sorted(found, key=lambda f: f[:3])] or [Config(n["turns"], 1, 1)]
+
+
+def _row_pixels(n: dict[str, int], cfg: Config) -> int:
+    return (cfg.wt - 1) * n["step"] + n["kw"]
+
+
+def _is_row_held(n: dict[str, int], machine: Machine, cfg: Config) -> bool:
+    spare = 2 if machine.fuses_multiply_add else cfg.ob + 8
+    return "turns" in n and cfg.ob * cfg.wt + _row_pixels(n, cfg) + spare <= machine.registers
 
 
 def _in_pieces(n: dict[str, int], machine: Machine, ob: int, ht: int, wt: int) -> list[Config]:
@@ -92,7 +118,10 @@ def _in_passes(n: dict[str, int], machine: Machine, ob: int, wt: int, most: int 
 
 def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, cfg: Config) -> None:
     """Schedule the kernel around ``block``. Order matters: parallel before decompose_reduction."""
-    out = inline_tail(sch, block)
+    is_whole = "turns" in n or extent(sch, sch.get_loops(block)[-1]) == machine.lanes
+    by_lane = machine.multiplies_by_lane and is_whole
+    copied = next((b for b in blocks_of(sch) if by_lane and sch.get(b).name_hint == "edge"), None)
+    out = inline_tail(sch, block, copied)
     batch, o, p, i, co, kh, kw, ci = sch.get_loops(block)
     oo, oi = sch.split(o, [None, cfg.ob])
     h, hi, w, wi = sch.split(p, [n["oh"] // cfg.ht, cfg.ht, n["ow"] // cfg.wt, cfg.wt])
@@ -115,10 +144,13 @@ def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, c
         sch.reorder(batch, hc, oo, hp, h, w, co, kh, kw, ci, hi, wi, oi, i)
         sch.reverse_compute_at(out, w)
         first = co
-    by_lane = machine.multiplies_by_lane and extent(sch, ci) == machine.lanes
     if by_lane:
-        read_lanes(sch, block, co if cfg.taps_outside else kw)
+        row = _is_row_held(n, machine, cfg)
+        if row:
+            sch.unroll(kw)
+        read_lanes(sch, block, co if cfg.taps_outside else kh if row else kw, copied)
         sch.unroll(ci)
+        sch.reorder(oi, hi, wi)
     sch.vectorize(i)
     for loop in (hi, wi, oi):
         sch.unroll(loop)

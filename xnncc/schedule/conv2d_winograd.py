@@ -14,7 +14,7 @@ from tvm.s_tir.schedule import SBlockRV, Schedule
 
 from ..ir.tiles import cycles, divisors, tiles
 from ..target import Machine
-from .blocks import blocks_of, output_block, read_lanes, unroll_below
+from .blocks import blocks_of, extent, output_block, read_lanes, unroll_below, write_row_out
 
 NAME = "winograd"
 FAR_BYTES, NEAR_BYTES, ACTIVATION_BYTES = 3.0, 16.0, 6.0  # a cycle: weights beyond L2, in L2; activations beyond L2
@@ -87,6 +87,7 @@ def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, c
     if machine.multiplies_by_lane:
         read_lanes(sch, stage["products"], co)
         sch.unroll(ci)
+        sch.reorder(oi, ti)
     elif cfg.unroll > 1:
         sch.unroll(sch.split(ci, [None, cfg.unroll])[1])
         inner += 1
@@ -143,7 +144,9 @@ def _inputs(sch: Schedule, stage: dict[str, SBlockRV], pieces: object, n: dict[s
     sch.reorder(c, ty, tx, e, i)
     sch.compute_at(stage["input_rows"], tx, preserve_unit_loops=True)
     sch.compute_at(stage["pad"], ty, preserve_unit_loops=True)
-    sch.vectorize(sch.get_loops(stage["pad"])[-1])
+    *_, pixels, lane = sch.get_loops(stage["pad"])
+    sch.vectorize(lane)
+    write_row_out(sch, pixels, extent(sch, lane))
     unroll_below(sch, stage["input_rows"], len(sch.get_loops(stage["input_rows"])) - 3)
     sch.vectorize(i)
     sch.unroll(e)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
 from ..target import Machine
-from .blocks import blocks_of, extent, fuse_all
+from .blocks import annotation, blocks_of, extent, fuse_all
 from .rowwise import vector_width
 
 NAME = "elementwise"
@@ -39,6 +39,10 @@ def spread_loops(sch: Schedule, block: SBlockRV, machine: Machine) -> None:
     width = vector_width(extent(sch, loops[-1]), machine.lanes)
     if width > 1:
         sch.vectorize(sch.split(loops[-1], [None, width])[1])
+    if annotation(sch, block).endswith("_weights"):
+        # Made once, at open: one loop, or LLVM writes it out for each of the sums that an index chooses from.
+        sch.parallel(fuse_all(sch, sch.get_loops(block)[: len(loops)]))
+        return
     outer = sch.get_loops(block)[: len(loops) - 1]
     if outer and total >= PARALLEL_ELEMENTS:
         sch.parallel(fuse_all(sch, outer))

@@ -63,6 +63,7 @@ def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, c
         steps, lane = sch.split(k, [None, machine.lanes])
         read_lanes(sch, block, steps)
         sch.unroll(lane)
+        sch.reorder(oi, mi)
     elif cfg.unroll > 1:
         sch.unroll(sch.split(k, [None, cfg.unroll])[1])
     sch.parallel(sch.fuse(oo, mp))

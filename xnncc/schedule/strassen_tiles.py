@@ -109,6 +109,7 @@ def _multiply(sch: Schedule, products: SBlockRV, machine: Machine, cfg: Config) 
         steps, lane = sch.split(ci, [None, machine.lanes])
         read_lanes(sch, products, steps)
         sch.unroll(lane)
+        sch.reorder(oi, ti)
     elif cfg.unroll > 1:
         sch.unroll(sch.split(ci, [None, cfg.unroll])[1])
     return co

@@ -11,6 +11,10 @@ from ..target import Machine
 # written; measured on Zen 4 (2026-12), where it pays from about 512 channels on.
 SUM_CYCLES, INPUT_BYTES, INPUT_RATE = 12.0, 11, 12.0
 PORT_USE = 0.8  # of the multiply-add ports, what a register tile reaches
+# Where a multiply-add takes one lane of 4, the sums are nine instructions for an output vector, five for an input's, at
+# about three in a cycle (Cortex-A76: two vector pipes, two for loads and stores).
+LANE_SUM_CYCLES, LANE_INPUT_CYCLES = 3.0, 1.7
+LANE_CUT_CYCLES = 3.0  # more for an output, where halves are not full: it is copied once more
 LEAST_GAIN = 0.97
 SHARE_OF_L2 = 0.75  # that the sums of a piece's inputs may take
 
@@ -24,7 +28,12 @@ def strassen_pays(pixels: int, c: int, o: int, machine: Machine) -> bool:
     """Return whether the products of P x C and C x O matrices are cheaper by Strassen's."""
     rate = machine.lanes * machine.fma_ports * PORT_USE
     direct = pixels * c * o / rate
-    sums = pixels * o / machine.lanes * SUM_CYCLES + pixels * c * INPUT_BYTES / INPUT_RATE
+    if machine.multiplies_by_lane:
+        pieces, half = strassen_pieces(pixels, c, machine)
+        cut = LANE_CUT_CYCLES if 2 * pieces * half > pixels else 0.0
+        sums = pixels / machine.lanes * (o * (LANE_SUM_CYCLES + cut) + c * LANE_INPUT_CYCLES)
+    else:
+        sums = pixels * o / machine.lanes * SUM_CYCLES + pixels * c * INPUT_BYTES / INPUT_RATE
     return direct * 7 / 8 + sums < LEAST_GAIN * direct
 
 

@@ -54,9 +54,11 @@ def filter_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
 def first_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
     def emit(p: Pending) -> relax.Expr:
         blocks = blocks_for(len(p.weights), walk.lanes)
-        beside = side_by_side(blocks, *win.out, walk.machine)
+        machine = walk.machine
+        # The pixels under a row of the window want registers: fewer than 32 are too few.
+        by_lane = machine.multiplies_by_lane and machine.registers >= 32 and p.weights.shape[1] <= walk.lanes
+        beside = next(d for d in (4, 2, 1) if blocks % d == 0) if by_lane else side_by_side(blocks, *win.out, machine)
         packed = packed_conv_weights(walk, p, blocks, beside, p.weights.shape[1])
-        by_lane = walk.machine.multiplies_by_lane and p.weights.shape[1] <= walk.lanes
         fn = lambda x, w, b: conv2d.f32_conv2d_first(x, w, b, win, by_lane)  # noqa: E731
         return _emit_conv(walk, fn, source, packed, p.bias, blocks, "conv2d")
 

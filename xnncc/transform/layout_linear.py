@@ -9,7 +9,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from ..ir.tiles import side_by_side
+from ..ir.tiles import padded_blocks, side_by_side
 from ..kernels import conv2d, matmul, packing, strassen
 from ..kernels.spatial import Window
 from .choose_strassen import is_strassen, strassen_pays, strassen_pieces
@@ -229,7 +229,7 @@ def matmul_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
         return None
     a = walk.reshaped(walk.plain(x), (batch, *x.shape[-2:]))
     b = walk.reshaped(walk.plain(w), (batch, *w.shape[-2:]))
-    beside = side_by_side(-(-out[-1] // walk.lanes), 1, out[-2], walk.machine)
+    beside = padded_blocks(-(-out[-1] // walk.lanes), out[-2], walk.machine)
     fn = lambda x, y: matmul.f32_bmm(x, y, walk.lanes, beside)  # noqa: E731
     y = walk.emit(fn, a, b, hint="bmm", pattern=OUT_FUSABLE)
     return Value(out, expr=walk.reshaped(y, out), name=walk.name)

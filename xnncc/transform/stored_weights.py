@@ -60,14 +60,16 @@ class Stored:
         return per_channel(np.asarray(self.scale, np.float32), self.array.shape, axis % self.array.ndim)
 
 
-def packed_weights(walk: Walk, pending: Pending, pack: Callable[[np.ndarray], np.ndarray], blocks: int) -> relax.Expr:
-    """Return the weights of ``pending`` as ``pack`` arranges them, [blocks, ..., lanes] with output channels first and
-    last: a float32 constant, or a kernel that makes them of the stored ones at open."""
+def packed_weights(
+    walk: Walk, pending: Pending, pack: Callable[[np.ndarray], np.ndarray], blocks: int, beside: int = 1
+) -> relax.Expr:
+    """Return the weights of ``pending`` as ``pack`` arranges them, [blocks/beside, ..., beside*lanes] with output
+    channels first and last: a float32 constant, or a kernel that makes them of the stored ones at open."""
     stored = pending.stored
     scale = stored.channel_scale(-1 if pending.last else 0) if stored is not None else None
     if stored is None or scale is None or pending.weights.nbytes <= SMALLEST_BYTES:
         return constant(walk.coded.follow(pending.weights, pack))
-    args = [constant(pack(stored.array)), constant(conv2d.pack_vector(scale, walk.lanes, blocks))]
+    args = [constant(pack(stored.array)), constant(conv2d.pack_vector(scale, beside * walk.lanes, blocks // beside))]
     return walk.emit(packing.dequantise, *args, hint="dequantise", pattern=OPAQUE, name="weights")
 
 

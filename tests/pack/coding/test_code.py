@@ -17,7 +17,7 @@ from xnncc.pack.coding.coders import CODERS, decode_plain, encode_stream
 from xnncc.pack.coding.layout import Stream
 
 sys.path.insert(0, str(Path(__file__).parent))
-from weights_for_coding import dense, entropy_bytes, sparse
+from weights_for_coding import dense, entropy_bytes, scaled, sparse
 
 ONE = np.array([0.125], np.float32)
 
@@ -115,7 +115,12 @@ def test_compiled_and_plain_coders_write_the_same(coder: str, density: float, mo
     assert all(np.array_equal(a, b) for a, b in zip(tensors, back, strict=True))
 
 
-@pytest.mark.parametrize("weights", [dense(400, 400, 0.9, 1), dense(300, 600, 0.5, 2), sparse(500, 800, 0.1, 3)])
+EIGHT_BITS = [scaled(480, 80, 127, 1), scaled(672, 112, 127, 2), scaled(80, 480, 127, 3), scaled(1280, 320, 127, 4)]
+
+
+@pytest.mark.parametrize(
+    "weights", [dense(400, 400, 0.9, 1), dense(300, 600, 0.5, 2), sparse(500, 800, 0.1, 3), *EIGHT_BITS]
+)
 def test_range_coder_is_below_the_static_entropy(weights: np.ndarray) -> None:
     """Columns and rows that differ in scale: what contexts learn pays more than learning costs."""
     stream, _ = encode_stream([weights], ["range"])

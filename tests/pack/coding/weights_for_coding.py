@@ -16,6 +16,15 @@ def dense(rows: int, columns: int, density: float, seed: int) -> np.ndarray:
     return np.rint(weights / step).astype(np.int32)
 
 
+def scaled(rows: int, columns: int, levels: int, seed: int) -> np.ndarray:
+    """Return int32 [rows, columns] as rounding with a step for each row leaves them: its largest magnitude is
+    ``levels``, and how much smaller the others are differs from row to row."""
+    rng = np.random.default_rng(seed)
+    tails = rng.standard_normal((rows, columns)) * rng.random((rows, 1)) * 0.5
+    weights = rng.standard_normal((rows, columns)) * np.exp(tails + rng.standard_normal(columns) * 0.14)
+    return np.rint(weights / np.abs(weights).max(axis=1, keepdims=True) * levels).astype(np.int32)
+
+
 def sparse(rows: int, columns: int, density: float, seed: int) -> np.ndarray:
     """Return int32 [rows, columns] whose columns differ in density, as after pruning."""
     rng = np.random.default_rng(seed)

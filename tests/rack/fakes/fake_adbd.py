@@ -51,7 +51,7 @@ class FakeAdbd:
                 return
             listener = socket.socket()
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", self.port))
+            _bind(listener, self.port)
             listener.listen(4)
             self.port, self._listener = listener.getsockname()[1], listener
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
@@ -270,3 +270,15 @@ class _Sync:
 
     def _fail(self, words: str) -> None:
         self.stream.write(b"FAIL" + struct.pack("<I", len(words)) + words.encode())
+
+
+def _bind(listener: socket.socket, port: int) -> None:
+    """Bind, in a while: an adb server that looks for a phone that is gone may have got the port for its own end."""
+    end = time.monotonic() + 10
+    while True:
+        try:
+            return listener.bind(("127.0.0.1", port))
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)

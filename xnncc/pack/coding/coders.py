@@ -13,7 +13,7 @@ from xnncc.pack.coding.adaptive import decode_adaptive, encode_adaptive
 from xnncc.pack.coding.huffman import decode_huffman, encode_huffman
 from xnncc.pack.coding.layout import ADAPTIVE, HUFFMAN, RANGE, EndOfStream, Stream
 from xnncc.pack.coding.range_coder import decode_range, encode_range
-from xnncc.pack.coding.range_model import MOST_SHIFT
+from xnncc.pack.coding.range_model import MODES, MOST_SHIFT, STEADY
 from xnncc.pack.coding.runs import MOST_SYMBOLS, Alphabet
 
 CODERS = ("huffman", "adaptive", "range")  # by number in layout.py
@@ -34,10 +34,11 @@ def encode_stream(tensors: list[np.ndarray], coders: Collection[str]) -> Coded:
     if "range" in coders:
         fast, shifts = native.load(), [0, *_shifts(values)]
         encode = fast.encode_range if fast else encode_range
-        choices = [*product((False, True), shifts)] if may_try_all(len(values)) else [(False, shifts[len(shifts) // 2])]
-        for is_plain, shift in choices:
-            data, ends = encode(tensors, is_plain, shift)
-            tries.append((Stream(RANGE, int(is_plain), shift, data), ends))
+        middle = shifts[len(shifts) // 2]
+        one = [(STEADY if middle else 0, middle)]
+        for mode, shift in product(range(MODES), shifts) if may_try_all(len(values)) else one:
+            data, ends = encode(tensors, mode, shift)
+            tries.append((Stream(RANGE, mode, shift, data), ends))
     if "huffman" in coders:
         alphabet, data, ends = encode_huffman(values, weights)
         tries.append((Stream(HUFFMAN, alphabet.longest, alphabet.most, data), ends))
@@ -81,8 +82,8 @@ def decode_plain(stream: Stream, shapes: Shapes) -> list[np.ndarray] | None:
     """Return what ``Native.decode`` does, without a compiler."""
     try:
         if stream.coder == RANGE:
-            good = stream.first <= 1 and stream.second <= MOST_SHIFT
-            return decode_range(stream.data, shapes, bool(stream.first), stream.second) if good else None
+            good = stream.first < MODES and stream.second <= MOST_SHIFT
+            return decode_range(stream.data, shapes, stream.first, stream.second) if good else None
         decoders: dict[int, Callable[[bytes, Alphabet, int], np.ndarray]] = {
             HUFFMAN: decode_huffman,
             ADAPTIVE: decode_adaptive,

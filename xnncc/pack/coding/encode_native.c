@@ -53,7 +53,7 @@ static void narrow(encoder *e, uint64_t bound, int bit) {
 }
 
 static void observe(encoder *e, xnnrt_counter *counter, int bit) {
-    int slow = e->model.rate[counter->seen], fast = slow < RANGE_FAST ? slow : RANGE_FAST;
+    int slow = e->model.rate[0][counter->seen], fast = e->model.rate[1][counter->seen];
     int32_t truth = bit ? RANGE_LEAST : RANGE_MOST;
     counter->fast = (uint16_t)(counter->fast + ((truth - counter->fast) >> fast));
     counter->slow = (uint32_t)((int32_t)counter->slow + ((truth * 64 - (int32_t)counter->slow) >> slow));
@@ -79,12 +79,14 @@ static int put(encoder *e, xnnrt_counter *counter, xnnrt_counter *parent, int bi
     return bit;
 }
 
-static void put_tail(encoder *e, xnnrt_counter *counters, int count, int learnt, uint32_t value) {
+static void put_tail(encoder *e, xnnrt_counter *counters, int count, int learnt, int chained, uint32_t value) {
     uint32_t tail = 1;
     for (int i = count - 1; i >= 0; i--) {
         int bit = value >> i & 1;
         if (i >= count - learnt) {
             put(e, &counters[tail - 1], NULL, bit);
+        } else if (chained && (tail & (tail + 1)) == 0) {
+            put(e, &counters[count - i], NULL, bit);
         } else {
             narrow(e, e->range >> 1, bit);
         }
@@ -103,49 +105,57 @@ static void put_magnitude(encoder *e, uint32_t size, uint32_t level, int sign) {
     while (length < RANGE_LONGEST && put(e, &e->model.length[length], NULL, rest >> (length + 1) != 0)) {
         length++;
     }
-    put_tail(e, &e->model.top[length], length, 1, rest);
+    put_tail(e, &e->model.top[length], length, 1, 0, rest);
 }
 
-static void put_low(encoder *e, const int32_t *values, size_t columns, int shift) {
+static void put_low(encoder *e, const int32_t *values, size_t columns, int shift, int steady) {
     for (size_t c = 0; c < columns; c++) {
         uint32_t size = (uint32_t)(values[c] < 0 ? -values[c] : values[c]), high = size >> shift;
-        put_tail(e, e->model.low[high < RANGE_LOW_BINS ? high : RANGE_LOW_BINS - 1], shift, RANGE_LOW_LEARNT, size);
+        uint32_t bin = high < RANGE_LOW_BINS ? high : RANGE_LOW_BINS - 1;
+        put_tail(e, e->model.low[bin], shift, RANGE_LOW_LEARNT, steady, size);
         if (high == 0 && size != 0) {
             narrow(e, e->range >> 1, values[c] < 0);
         }
     }
 }
 
-static int rate_of(size_t n, int most) {
-    int bits = 0;
-    for (; n != 0 && bits < most; n >>= 1) {
-        bits++;
+static int rate_of(size_t n, int least, int most) {
+    while (least < most && n >> least != 0) {
+        least++;
     }
-    return bits;
+    return least;
 }
 
-static void put_tensor(encoder *e, const int32_t *values, size_t rows, size_t columns, uint32_t mask, int shift,
+static void put_tensor(encoder *e, const int32_t *values, size_t rows, size_t columns, uint32_t mode, int shift,
                        uint32_t *column) {
+    const uint32_t mask = mode & RANGE_PLAIN ? 0 : ~(uint32_t)0;
+    const int steady = mode >= RANGE_STEADY;
+    int32_t base = 0;
     memset(column, 0, columns * sizeof *column);
     for (size_t r = 0; r < rows; r++) {
-        int32_t row_mean = 0;
+        const int column_rate = rate_of(r + 1, steady ? RANGE_FIRST_RATE : 0, RANGE_COLUMN_RATE + steady);
+        int32_t row_mean = base;
         uint32_t left = 0;
         for (size_t c = 0; c < columns; c++) {
-            int32_t value = values[c], mean = (int32_t)(column[c] >> 2), size = (value < 0 ? -value : value) >> shift;
+            int32_t value = values[c], size = (value < 0 ? -value : value) >> shift;
+            int32_t mean = r == 0 && steady ? row_mean : (int32_t)(column[c] >> 2);
+            int32_t both = steady ? mean + row_mean - base : (mean + row_mean) >> 1;
             uint32_t by_column = e->model.level[mean >> 4] & mask, by_row = e->model.level[row_mean >> 4] & mask;
             uint32_t before = left;
             left = 0;
             if (put(e, &e->model.zero[by_column][by_row], &e->model.all_zero, size != 0)) {
                 put(e, &e->model.sign[(3 * before + (column[c] & 3)) & mask], &e->model.all_sign, value < 0);
-                put_magnitude(e, (uint32_t)size, e->model.level[(mean + row_mean) >> 5] & mask, value < 0);
+                both = both < 0 ? 0 : both > RANGE_CAPPED << 12 ? RANGE_CAPPED << 12 : both;
+                put_magnitude(e, (uint32_t)size, e->model.level[both >> 4] & mask, value < 0);
                 size = (size < RANGE_CAPPED ? size : RANGE_CAPPED) << 12;
                 left = 1 + (uint32_t)(value < 0);
             }
-            column[c] = (uint32_t)(mean + ((size - mean) >> rate_of(r + 1, RANGE_COLUMN_RATE))) << 2 | left;
-            row_mean += (size - row_mean) >> rate_of(c + 1, RANGE_ROW_RATE);
+            column[c] = (uint32_t)(mean + ((size - mean) >> column_rate)) << 2 | left;
+            row_mean += (size - row_mean) >> rate_of(c + 1, base != 0 ? RANGE_FIRST_RATE : 0, RANGE_ROW_RATE);
         }
+        base = steady ? base + ((row_mean - base) >> (base != 0 ? RANGE_BASE_RATE : 0)) : 0;
         if (shift != 0) {
-            put_low(e, values, columns, shift);
+            put_low(e, values, columns, shift, steady);
         }
         values += columns;
     }
@@ -166,9 +176,9 @@ static void finish(encoder *e) {
 }
 
 /* Code `count` tensors, one after the other in `values`, into one stream at *out (give it back with
- * xnncc_free). ends[i]: bytes after tensor i. Returns the length. */
+ * xnncc_free). mode: flags of decode_range.h. ends[i]: bytes after tensor i. Returns the length. */
 EXPORT size_t xnncc_encode_range(const int32_t *values, size_t count, const uint64_t *rows, const uint64_t *columns,
-                                 int is_plain, uint32_t shift, uint8_t **out, uint64_t *ends) {
+                                 uint32_t mode, uint32_t shift, uint8_t **out, uint64_t *ends) {
     encoder *e = calloc(1, sizeof *e);
     uint64_t widest = 1;
     for (size_t i = 0; i < count; i++) {
@@ -179,9 +189,9 @@ EXPORT size_t xnncc_encode_range(const int32_t *values, size_t count, const uint
         abort();
     }
     e->range = UINT64_MAX;
-    xnnrt_range_model_init(&e->model);
+    xnnrt_range_model_init(&e->model, mode >= RANGE_STEADY);
     for (size_t i = 0; i < count; i++) {
-        put_tensor(e, values, rows[i], columns[i], is_plain ? 0 : ~(uint32_t)0, (int)shift, column);
+        put_tensor(e, values, rows[i], columns[i], mode, (int)shift, column);
         values += rows[i] * columns[i];
         ends[i] = e->size;
     }

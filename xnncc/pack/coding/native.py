@@ -44,13 +44,13 @@ class Native:
         library.xnncc_encode_range.restype = ctypes.c_size_t
         library.xnncc_free.restype = None
 
-    def encode_range(self, tensors: Sequence[np.ndarray], is_plain: bool, shift: int = 0) -> tuple[bytes, list[int]]:
+    def encode_range(self, tensors: Sequence[np.ndarray], mode: int, shift: int = 0) -> tuple[bytes, list[int]]:
         """As ``range_coder.encode_range``."""
         values = np.concatenate([np.ascontiguousarray(t, np.int32).reshape(-1) for t in tensors])
         out, ends = ctypes.POINTER(ctypes.c_uint8)(), np.zeros(len(tensors), np.uint64)
         sizes = _sizes([t.shape for t in tensors])
         length = self.library.xnncc_encode_range(
-            _pointer(values), ctypes.c_size_t(len(tensors)), *map(_pointer, sizes), ctypes.c_int(is_plain),
+            _pointer(values), ctypes.c_size_t(len(tensors)), *map(_pointer, sizes), ctypes.c_uint32(mode),
             ctypes.c_uint32(shift),
             ctypes.byref(out), _pointer(ends),
         )  # fmt: skip

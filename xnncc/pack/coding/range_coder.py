@@ -20,8 +20,8 @@ _WORD, _HALF = (1 << 64) - 1, 1 << 32
 class RangeEncoder:
     """Writes bits with their probabilities."""
 
-    def __init__(self) -> None:
-        self.counters, self.out = Counters(), bytearray()
+    def __init__(self, mode: int) -> None:
+        self.counters, self.out = Counters(mode), bytearray()
         self.low, self.range = 0, _WORD
 
     def code(self, counter: int, parent: int, bit: int) -> int:
@@ -74,8 +74,8 @@ class RangeEncoder:
 class RangeDecoder:
     """Reads what ``RangeEncoder`` wrote; beyond the end of ``data`` are at most eight zeros, which it left out."""
 
-    def __init__(self, data: bytes) -> None:
-        self.counters, self.data, self.at = Counters(), data, 8
+    def __init__(self, data: bytes, mode: int) -> None:
+        self.counters, self.data, self.at = Counters(mode), data, 8
         self.range, self.value = _WORD, int.from_bytes(data[:8].ljust(8, b"\0"), "big")
 
     def code(self, counter: int, parent: int, _: int) -> int:
@@ -104,23 +104,23 @@ class RangeDecoder:
         return bit
 
 
-def encode_range(tensors: Sequence[np.ndarray], is_plain: bool, shift: int = 0) -> tuple[bytes, list[int]]:
+def encode_range(tensors: Sequence[np.ndarray], mode: int, shift: int = 0) -> tuple[bytes, list[int]]:
     """Return one stream of ``tensors`` [rows, columns] int32 and its length after each of them."""
-    encoder, ends = RangeEncoder(), []
+    encoder, ends = RangeEncoder(mode), []
     for tensor in tensors:
-        code_tensor(tensor.copy(), is_plain, shift, encoder.code, encoder.raw)
+        code_tensor(tensor.copy(), mode, shift, encoder.code, encoder.raw)
         ends.append(len(encoder.out))
     data = encoder.finish()
     return data, [*ends[:-1], len(data)]
 
 
-def decode_range(data: bytes, shapes: Sequence[tuple[int, int]], is_plain: bool, shift: int = 0) -> list[np.ndarray]:
+def decode_range(data: bytes, shapes: Sequence[tuple[int, int]], mode: int, shift: int = 0) -> list[np.ndarray]:
     """Return the tensors of ``shapes``, [rows, columns] int32.
 
     Raises: EndOfStream.
     """
-    decoder = RangeDecoder(data)
+    decoder = RangeDecoder(data, mode)
     tensors = [np.zeros(shape, np.int32) for shape in shapes]
     for tensor in tensors:
-        code_tensor(tensor, is_plain, shift, decoder.code, decoder.raw)
+        code_tensor(tensor, mode, shift, decoder.code, decoder.raw)
     return tensors

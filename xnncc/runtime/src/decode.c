@@ -11,6 +11,8 @@
 #include "memory.h"
 #include "require.h"
 
+#define COLD __attribute__((noinline)) /* small rather than fast */
+
 enum { VERSION = 1, MAX_RANK = 8, MAX_DIMS = 24, MOST_PER_BYTE = 12000 };
 enum { ONE_STEP, STEPS, CODEBOOK, KIND_MASK = 3, HALF = 4, FLAG_BITS = 3 };
 
@@ -49,17 +51,19 @@ typedef struct {
     int is_bad; /* it was read beyond the end, or a number was too large */
 } reader;
 
-static const uint8_t *take(reader *r, size_t count) {
+/* The next `count` bytes; when there are not as many, one that is 0. */
+static COLD const uint8_t *take(reader *r, size_t count) {
+    static const uint8_t none = 0;
     const uint8_t *at = r->at;
     r->is_bad |= count > (size_t)(r->end - at);
-    r->at += r->is_bad ? 0 : count;
+    if (r->is_bad) {
+        return &none;
+    }
+    r->at += count;
     return at;
 }
 
-static uint32_t take_byte(reader *r) {
-    const uint8_t *at = take(r, 1);
-    return r->is_bad ? 0 : *at;
-}
+static COLD uint32_t take_byte(reader *r) { return *take(r, 1); }
 
 /* Seven bits a byte, lowest first; at most `most`. */
 static uint64_t take_number(reader *r, uint64_t most) {
@@ -118,14 +122,12 @@ static int read_record(reader *r, xnnrt_coded_tensor *tensor) {
 }
 
 /* Section 6.3: the next dim of a map. */
-static dim read_dim(reader *r) {
-    dim d;
-    d.extent = (uint32_t)take_number(r, INT32_MAX);
-    d.radix = (uint32_t)take_number(r, INT32_MAX);
-    d.block = take_signed(r);
-    d.lane = take_signed(r);
-    r->is_bad |= d.extent == 0 || d.radix == 0;
-    return d;
+static void read_dim(reader *r, dim *d) {
+    d->extent = (uint32_t)take_number(r, INT32_MAX);
+    d->radix = (uint32_t)take_number(r, INT32_MAX);
+    d->block = take_signed(r);
+    d->lane = take_signed(r);
+    r->is_bad |= d->extent == 0 || d->radix == 0;
 }
 
 /* Widen [*low, *high], the places of an element, by index [0, extent) of a dim. The last block may be cut short; then
@@ -150,7 +152,8 @@ static int read_map(reader *r, xnnrt_coded_tensor *tensor, size_t region, size_t
         return 0;
     }
     for (uint32_t i = 0; i < count && !r->is_bad; i++) {
-        dim d = read_dim(r);
+        dim d;
+        read_dim(r, &d);
         if (r->is_bad || weights * d.extent > INT32_MAX) {
             return 0;
         }
@@ -307,7 +310,7 @@ static int decode_tensor(const xnnrt_coded_tensor *tensor, xnnrt_stream *stream,
     out += take_number(&r, INT32_MAX);
     uint32_t count = take_byte(&r), rows = 1, outer = 0;
     for (uint32_t i = 0; i < count; i++) {
-        dims[i] = read_dim(&r);
+        read_dim(&r, &dims[i]);
         if (rows != tensor->rows) {
             rows *= dims[i].extent;
             outer = i + 1;

@@ -3,19 +3,6 @@
 
 #include <string.h>
 
-int xnnrt_adaptive_start(xnnrt_adaptive *adaptive, const uint8_t *bytes, size_t size, uint32_t longest, uint32_t most) {
-    memset(adaptive, 0, sizeof *adaptive);
-    adaptive->bits = (xnnrt_bits){0, 0, bytes, bytes + size, 0};
-    adaptive->nodes = 1;
-    if (!xnnrt_runs_init(&adaptive->runs, longest, most)) {
-        return 0;
-    }
-    while (1u << adaptive->symbol_bits < adaptive->runs.symbols) {
-        adaptive->symbol_bits++;
-    }
-    return 1;
-}
-
 /* Give what hangs on node `a` to node `b` and the other way round. */
 static void exchange(xnnrt_adaptive *tree, uint32_t a, uint32_t b) {
     uint16_t child = tree->child[a], symbol = tree->symbol[a];
@@ -52,7 +39,7 @@ static void count(xnnrt_adaptive *tree, uint32_t node) {
 
 /* A symbol for the first time: the last node becomes its parent. Returns its node, 0 when the stream is damaged. */
 static uint32_t add_symbol(xnnrt_adaptive *tree) {
-    uint32_t symbol = xnnrt_bits_take(&tree->bits, tree->symbol_bits), last = tree->nodes - 1;
+    uint32_t symbol = xnnrt_bits_take(&tree->runs.bits, tree->symbol_bits), last = tree->nodes - 1;
     if (symbol >= tree->runs.symbols || tree->is_seen[symbol]) {
         return 0;
     }
@@ -64,11 +51,11 @@ static uint32_t add_symbol(xnnrt_adaptive *tree) {
     return last + 1;
 }
 
-static uint32_t next_symbol(void *coder) {
-    xnnrt_adaptive *tree = coder;
+static uint32_t next_symbol(xnnrt_runs *coder) {
+    xnnrt_adaptive *tree = (xnnrt_adaptive *)(void *)coder;
     uint32_t node = 0;
     while (tree->child[node] != 0) {
-        node = tree->child[node] + xnnrt_bits_take(&tree->bits, 1);
+        node = tree->child[node] + xnnrt_bits_take(&tree->runs.bits, 1);
     }
     if (node == tree->nodes - 1) {
         node = add_symbol(tree);
@@ -81,6 +68,11 @@ static uint32_t next_symbol(void *coder) {
     return symbol;
 }
 
-int xnnrt_adaptive_row(xnnrt_adaptive *adaptive, int32_t *line, size_t columns) {
-    return xnnrt_runs_row(&adaptive->runs, &adaptive->bits, line, columns, next_symbol, adaptive);
+void xnnrt_adaptive_start(xnnrt_adaptive *adaptive) {
+    memset(&adaptive->nodes, 0, sizeof *adaptive - offsetof(xnnrt_adaptive, nodes));
+    adaptive->runs.next = next_symbol;
+    adaptive->nodes = 1;
+    while (1u << adaptive->symbol_bits < adaptive->runs.symbols) {
+        adaptive->symbol_bits++;
+    }
 }

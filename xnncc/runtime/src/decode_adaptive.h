@@ -9,7 +9,6 @@ enum { ADAPTIVE_NODES = 2 * RUNS_MOST_SYMBOLS + 1 };
 /* The tree, its nodes by falling weight: 0 is the root, siblings stand side by side, the last node is the leaf of all
  * symbols that were not seen yet. */
 typedef struct {
-    xnnrt_bits bits;
     xnnrt_runs runs;
     uint32_t nodes;
     int symbol_bits;
@@ -20,11 +19,7 @@ typedef struct {
     uint8_t is_seen[RUNS_MOST_SYMBOLS];
 } xnnrt_adaptive;
 
-/* Returns 0 when the parameters make no alphabet. */
-XNNRT_HIDDEN int xnnrt_adaptive_start(xnnrt_adaptive *adaptive, const uint8_t *bytes, size_t size, uint32_t longest,
-                                      uint32_t most);
-
-/* Decode the next `columns` integers. Returns 0 when the stream has ended or is damaged. */
-XNNRT_HIDDEN int xnnrt_adaptive_row(xnnrt_adaptive *adaptive, int32_t *line, size_t columns);
+/* Begin with an empty tree; `runs` is there. */
+XNNRT_HIDDEN void xnnrt_adaptive_start(xnnrt_adaptive *adaptive);
 
 #endif

@@ -29,11 +29,18 @@ static uint32_t reversed(uint32_t code, int length) {
     return out;
 }
 
-int xnnrt_huffman_start(xnnrt_huffman *huffman, const uint8_t *bytes, size_t size, uint32_t longest, uint32_t most) {
+static uint32_t next_symbol(xnnrt_runs *coder) {
+    xnnrt_huffman *huffman = (xnnrt_huffman *)(void *)coder;
+    xnnrt_bits_fill(&coder->bits);
+    uint32_t entry = huffman->table[coder->bits.word & ((1u << HUFFMAN_LONGEST) - 1)];
+    xnnrt_bits_skip(&coder->bits, entry & 15);
+    return entry >> 4;
+}
+
+int xnnrt_huffman_start(xnnrt_huffman *huffman) {
     uint8_t lengths[RUNS_MOST_SYMBOLS];
-    huffman->bits = (xnnrt_bits){0, 0, bytes, bytes + size, 0};
-    if (!xnnrt_runs_init(&huffman->runs, longest, most) ||
-        !read_lengths(&huffman->bits, lengths, huffman->runs.symbols)) {
+    huffman->runs.next = next_symbol;
+    if (!read_lengths(&huffman->runs.bits, lengths, huffman->runs.symbols)) {
         return 0;
     }
     uint32_t next = 0; /* code of HUFFMAN_LONGEST bits */
@@ -54,16 +61,4 @@ int xnnrt_huffman_start(xnnrt_huffman *huffman, const uint8_t *bytes, size_t siz
         }
     }
     return next == (uint32_t)1 << HUFFMAN_LONGEST;
-}
-
-static uint32_t next_symbol(void *coder) {
-    xnnrt_huffman *huffman = coder;
-    xnnrt_bits_fill(&huffman->bits);
-    uint32_t entry = huffman->table[huffman->bits.word & ((1u << HUFFMAN_LONGEST) - 1)];
-    xnnrt_bits_skip(&huffman->bits, entry & 15);
-    return entry >> 4;
-}
-
-int xnnrt_huffman_row(xnnrt_huffman *huffman, int32_t *line, size_t columns) {
-    return xnnrt_runs_row(&huffman->runs, &huffman->bits, line, columns, next_symbol, huffman);
 }

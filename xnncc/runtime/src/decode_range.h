@@ -10,8 +10,10 @@
 /* Numbers of the model: pack/coding/range_model.py changes together with them. */
 enum { RANGE_UNARY = 14, RANGE_LONGEST = 24, RANGE_LEVELS = 24, RANGE_SIGNS = 9, RANGE_MEANS = 15 * 256 + 1 };
 enum { RANGE_LOW_BINS = 16, RANGE_LOW_LEARNT = 2, RANGE_MOST_SHIFT = 16 };
-enum { RANGE_COLUMN_RATE = 6, RANGE_ROW_RATE = 7, RANGE_CAPPED = 15, RANGE_INHERITED = 4, RANGE_SEEN_MOST = 255 };
+enum { RANGE_COLUMN_RATE = 6, RANGE_ROW_RATE = 7, RANGE_BASE_RATE = 4, RANGE_FIRST_RATE = 3 };
+enum { RANGE_CAPPED = 15, RANGE_INHERITED = 4, RANGE_SEEN_MOST = 255 };
 enum { RANGE_FAST = 6, RANGE_SLOW = 9 }; /* rates of a counter that has learnt */
+enum { RANGE_PLAIN = 1, RANGE_STEADY = 2, RANGE_MODES = 4 }; /* flags of a mode: without contexts; learns slowly */
 enum { RANGE_LEAST = 32, RANGE_MOST = 65504 };
 
 /* The probability of a 0, twice: of the latest dozens of bits (16 bits) and of the latest hundreds (22 bits). */
@@ -27,11 +29,11 @@ typedef struct {
     xnnrt_counter magnitude[RANGE_LEVELS][2][RANGE_UNARY];
     xnnrt_counter length[RANGE_LONGEST];
     xnnrt_counter top[RANGE_LONGEST + 1];
-    xnnrt_counter low[RANGE_LOW_BINS][3]; /* the two highest of the low bits, by magnitude */
+    xnnrt_counter low[RANGE_LOW_BINS][RANGE_MOST_SHIFT + 1]; /* two bits below a magnitude, then more behind ones */
     xnnrt_counter all_zero;
     xnnrt_counter all_sign;
     xnnrt_counter all_magnitude[2][RANGE_UNARY];
-    uint8_t rate[RANGE_SEEN_MOST + 1]; /* of the slow probability, by bits seen */
+    uint8_t rate[2][RANGE_SEEN_MOST + 1]; /* of the slow and the fast probability, by bits seen */
     uint8_t level[RANGE_MEANS];        /* by mean magnitude, times 256 */
 } xnnrt_range_model;
 
@@ -47,6 +49,8 @@ typedef struct {
     xnnrt_range_bits bits;
     uint32_t mask;  /* 0 = without contexts, else all ones */
     uint32_t shift; /* low bits of a magnitude that are coded apart */
+    int steady;     /* 1 = the mode is */
+    int32_t base;   /* mean magnitude of the tensor's rows, times 4096; 0 unless steady */
     xnnrt_range_model model;
 } xnnrt_range;
 
@@ -54,8 +58,8 @@ typedef struct {
  * sign of the value above: 0, 1 = positive, 2 = negative. */
 typedef uint32_t xnnrt_column;
 
-XNNRT_HIDDEN void xnnrt_range_model_init(xnnrt_range_model *model);
-XNNRT_HIDDEN void xnnrt_range_start(xnnrt_range *range, const uint8_t *bytes, size_t size, int is_plain,
+XNNRT_HIDDEN void xnnrt_range_model_init(xnnrt_range_model *model, int steady);
+XNNRT_HIDDEN void xnnrt_range_start(xnnrt_range *range, const uint8_t *bytes, size_t size, uint32_t mode,
                                     uint32_t shift);
 
 /* Decode row number `row` of a tensor into line[columns]. `column` is all zero before row 0. Returns 0 when the stream

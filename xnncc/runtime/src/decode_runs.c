@@ -38,18 +38,17 @@ int xnnrt_runs_init(xnnrt_runs *runs, uint32_t longest, uint32_t most) {
 }
 
 /* A value above `most`: its magnitude less that, and a sign. */
-static int32_t take_escaped(const xnnrt_runs *runs, xnnrt_bits *bits) {
-    int32_t magnitude = (int32_t)(xnnrt_bits_take_number(bits, RUNS_LONGEST_REST) + runs->most);
-    return xnnrt_bits_take(bits, 1) ? -magnitude : magnitude;
+static int32_t take_escaped(xnnrt_runs *runs) {
+    int32_t magnitude = (int32_t)(xnnrt_bits_take_number(&runs->bits, RUNS_LONGEST_REST) + runs->most);
+    return xnnrt_bits_take(&runs->bits, 1) ? -magnitude : magnitude;
 }
 
-int xnnrt_runs_row(xnnrt_runs *runs, xnnrt_bits *bits, int32_t *line, size_t columns, xnnrt_next_symbol next,
-                   void *coder) {
+int xnnrt_runs_row(xnnrt_runs *runs, int32_t *line, size_t columns) {
     memset(line, 0, columns * sizeof *line);
     for (size_t c = 0;;) {
         if (runs->zeros >= columns - c) {
             runs->zeros -= columns - c;
-            return xnnrt_bits_are_there(bits);
+            return xnnrt_bits_are_there(&runs->bits);
         }
         c += runs->zeros;
         runs->zeros = 0;
@@ -58,11 +57,11 @@ int xnnrt_runs_row(xnnrt_runs *runs, xnnrt_bits *bits, int32_t *line, size_t col
             runs->value = 0;
             continue;
         }
-        uint32_t symbol = next(coder);
+        uint32_t symbol = runs->next(runs);
         if (symbol == RUNS_MOST_SYMBOLS) {
             return 0;
         }
         runs->zeros = runs->run[symbol];
-        runs->value = runs->after[symbol] == RUNS_ESCAPE ? take_escaped(runs, bits) : runs->after[symbol];
+        runs->value = runs->after[symbol] == RUNS_ESCAPE ? take_escaped(runs) : runs->after[symbol];
     }
 }

@@ -19,14 +19,21 @@ typedef struct {
     size_t past; /* zero bytes read beyond the end */
 } xnnrt_bits;
 
-typedef struct {
+/* The next symbol of a coder, or RUNS_MOST_SYMBOLS when its stream is damaged. */
+typedef struct xnnrt_runs xnnrt_runs;
+typedef uint32_t (*xnnrt_next_symbol)(xnnrt_runs *coder);
+
+/* What a coder of runs begins with. */
+struct xnnrt_runs {
+    xnnrt_bits bits;
+    xnnrt_next_symbol next;
     size_t zeros;  /* still to come, then */
     int32_t value; /* unless it is 0 */
     uint32_t symbols;
     uint32_t most; /* magnitude with a symbol of its own */
     uint8_t run[RUNS_MOST_SYMBOLS];
     int16_t after[RUNS_MOST_SYMBOLS]; /* 0 = no value, RUNS_ESCAPE = a larger one, spelled out */
-} xnnrt_runs;
+};
 
 static inline void xnnrt_bits_fill(xnnrt_bits *bits) {
     while (bits->count <= 56) {
@@ -53,15 +60,10 @@ XNNRT_HIDDEN uint32_t xnnrt_bits_take_number(xnnrt_bits *bits, int longest);
 /* Whether the stream is still inside its bytes: up to eight are read ahead. */
 static inline int xnnrt_bits_are_there(const xnnrt_bits *bits) { return bits->past * 8 <= (size_t)bits->count; }
 
-/* Runs up to `longest` zeros, values up to `most`. Returns 0 when that makes no alphabet. */
+/* Runs up to `longest` zeros, values up to `most`, whose `bits` are set. Returns 0 when that makes no alphabet. */
 XNNRT_HIDDEN int xnnrt_runs_init(xnnrt_runs *runs, uint32_t longest, uint32_t most);
 
-/* The next symbol of a coder, or RUNS_MOST_SYMBOLS when its stream is damaged. */
-typedef uint32_t (*xnnrt_next_symbol)(void *coder);
-
-/* Decode the next `columns` integers by the symbols that `next` gives, whose stream is `bits`. Returns 0 when the stream
- * has ended or is damaged. */
-XNNRT_HIDDEN int xnnrt_runs_row(xnnrt_runs *runs, xnnrt_bits *bits, int32_t *line, size_t columns,
-                                xnnrt_next_symbol next, void *coder);
+/* Decode the next `columns` integers. Returns 0 when the stream has ended or is damaged. */
+XNNRT_HIDDEN int xnnrt_runs_row(xnnrt_runs *runs, int32_t *line, size_t columns);
 
 #endif

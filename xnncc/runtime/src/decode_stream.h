@@ -11,6 +11,7 @@ enum { CODER_HUFFMAN, CODER_ADAPTIVE, CODER_RANGE, CODER_COUNT };
 typedef struct {
     uint32_t coder;
     union {
+        xnnrt_runs runs; /* what both Huffman coders begin with */
         xnnrt_huffman huffman;
         xnnrt_adaptive adaptive;
         xnnrt_range range;
