@@ -73,7 +73,7 @@ class Store:
 
     def _prepare(self) -> None:
         self._db.row_factory = sqlite3.Row
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=OFF", "cache_size=-4096"):
+        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=OFF", "cache_size=-512"):
             self._db.execute(f"PRAGMA {pragma}")
         with self.transaction():
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
