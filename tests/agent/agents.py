@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
-import subprocess
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from agent_process import start_agent
 
 from xnncc.codegen.emulators import QEMU, find_emulator
 from xnncc.device.agent_build import agent_program
@@ -17,7 +16,6 @@ from xnncc.device.agent_client import AgentClient
 from xnncc.target import load_target
 
 TOKEN = b"a token of the tests, 0123456789"
-START_SECONDS = 60.0
 
 
 class Agent:
@@ -38,20 +36,7 @@ class Agent:
         argv += ["--token-file", str(folder / "token"), *options]
         if disk_kib:
             self.data.mkdir()
-            mount = f"mount -t tmpfs -o size={disk_kib}k none '{self.data}' && exec \"$@\""
-            argv = ["unshare", "--mount", "sh", "-c", mount, "sh", *argv]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "QEMU_"))}
-        with (folder / "log").open("w") as log:
-            self.process = subprocess.Popen(
-                argv, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True
-            )
-        assert self.process.stdout is not None
-        ready = select.select([self.process.stdout], [], [], START_SECONDS)[0]
-        line = self.process.stdout.readline() if ready else ""
-        if not line.startswith("listening "):
-            self.stop()
-            raise AssertionError(f"the agent said {line!r} and {self.log!r}")
-        self.port = int(line.split()[1])
+        self.process, self.port = start_agent(argv, folder / "log", self.data, disk_kib)
 
     @property
     def log(self) -> str:

@@ -23,6 +23,7 @@ rack = typer.Typer(
     rich_markup_mode=None,
 )
 
+Serial = Annotated[str, typer.Argument(metavar="SERIAL", help="As `xnncc rack list` says.", show_default=False)]
 _QUICK_S = 3.0  # for an answer: a person waits
 
 
@@ -90,7 +91,7 @@ def _agent_token(spec: str, path: Path | None) -> str:
 
 
 def remove(
-    serial: Annotated[str, typer.Argument(metavar="SERIAL", help="As `xnncc rack list` says.", show_default=False)],
+    serial: Serial,
     url: Rack = None,
     json_only: flags.Json = False,
     quiet: flags.Quiet = False,
@@ -130,7 +131,7 @@ def list_devices(url: Rack = None, json_only: flags.Json = False, quiet: flags.Q
 
 
 def release(
-    serial: Annotated[str, typer.Argument(metavar="SERIAL", help="As `xnncc rack list` says.", show_default=False)],
+    serial: Serial,
     url: Rack = None,
     json_only: flags.Json = False,
     quiet: flags.Quiet = False,

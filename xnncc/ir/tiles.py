@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..target import Machine
 
 # Of the load ports' peak, what a loop of broadcasts and multiply-adds gets. Zen 3, one core, quiet (2026-11): tiles of
@@ -60,6 +62,11 @@ def tiles(blocks: int, oh: int, ow: int, machine: Machine) -> list[tuple[int, in
                 if registers_needed(ob, ht * wt, machine) <= machine.registers:
                     found.append((round(cycles(ob, ht * wt, machine), 3), _spare(ob, ht * wt, machine), ob, ht, wt))
     return [tile[2:] for tile in sorted(found)] or [(1, 1, 1)]
+
+
+def roomy_tiles(blocks: int, oh: int, ow: int, machine: Machine) -> list[tuple[int, int, int]]:
+    """Return the tiles that fit or nearly fit the registers, ten at most: what tuning may try."""
+    return tiles(blocks, oh, ow, replace(machine, registers=machine.registers + 2))[:10]
 
 
 def padded_pixels(pixels: int, blocks: int, machine: Machine) -> int:

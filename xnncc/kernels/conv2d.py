@@ -59,7 +59,7 @@ def f32_conv2d(
     )
     acc = te.compute(
         (n, ob, computed, v),
-        lambda t, o, p, i: te.sum(read(t, o, p) * weight(w, o, i, v, co, ky, kx, ic), axis=[co, ky, kx, ic]),
+        lambda t, o, p, i: te.sum(read(t, o, p) * _weight(w, o, i, v, co, ky, kx, ic), axis=[co, ky, kx, ic]),
         "acc",
         attrs=numbers,
     )
@@ -99,9 +99,9 @@ def f32_conv2d_first(x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window, by_l
     def product(t: Expr, o: Expr, p: Expr, i: Expr) -> Expr:
         y, z = p // ow * sh + ky * dh, p % ow * sw + kx * dw
         if not by_lane:
-            return padded[t, ic, y, z] * weight(w, o, i, v, one, ky, kx, ic)
+            return padded[t, ic, y, z] * _weight(w, o, i, v, one, ky, kx, ic)
         lane = ic if turns == 1 else tirx.if_then_else(ic == c - 1, c - 1 + o % turns, ic)
-        return padded[t, y, z, lane] * weight(w, o, i, v, one, ky, kx, ic)
+        return padded[t, y, z, lane] * _weight(w, o, i, v, one, ky, kx, ic)
 
     rows = {"turns": turns, "kw": kw, "step": sw} if by_lane else {}
 
@@ -114,10 +114,16 @@ def f32_conv2d_first(x: te.Tensor, w: te.Tensor, b: te.Tensor, win: Window, by_l
     return te.compute((n, ob, oh * ow, v), lambda t, o, p, i: acc[t, o, p, i] + b[o, i], "bias")
 
 
-def weight(w: te.Tensor, o: Expr, i: Expr, v: int, *at: Expr) -> Expr:
-    """Return packed ``w`` [OB/g, ..., g*v] at ``at``, output block ``o``, lane ``i``."""
+def beside(w: te.Tensor, o: Expr, i: Expr, v: int) -> tuple[Expr, Expr]:
+    """Return where packed ``w`` [..., OB/g, ..., g*v] has lane ``i`` of output block ``o``: its block and its lane."""
     g = int(w.shape[-1]) // v
-    return w[(o, *at, i)] if g == 1 else w[(o // g, *at, o % g * v + i)]
+    return (o, i) if g == 1 else (o // g, o % g * v + i)
+
+
+def _weight(w: te.Tensor, o: Expr, i: Expr, v: int, *at: Expr) -> Expr:
+    """Return packed ``w`` [OB/g, ..., g*v] at ``at``, output block ``o``, lane ``i``."""
+    block, lane = beside(w, o, i, v)
+    return w[(block, *at, lane)]
 
 
 def pack_conv_weights(w: np.ndarray, v: int, out_blocks: int, in_channels: int, groups: int = 1) -> np.ndarray:

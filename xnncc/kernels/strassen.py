@@ -21,6 +21,7 @@ from tvm import te, tirx
 from tvm.tirx import Expr
 
 from . import rule
+from .conv2d import beside
 from .math import pick
 
 # Seven rows each: sums of the quadrants 11, 12, 21, 22 of the weights and of the inputs that are multiplied.
@@ -96,7 +97,7 @@ def _products(
     pixels: int,
 ) -> te.Tensor:
     """Return Q; ``read(c, p, i)`` is channel i of input block c at pixel p."""
-    (c_half, ci), (o_half, v), g = channels, outputs, int(s.shape[4]) // outputs[1]
+    (c_half, ci), (o_half, v) = channels, outputs
 
     def quadrant(piece: Expr, c: Expr, t: Expr, i: Expr) -> Quadrant:
         return lambda row, column: read(c + row * c_half, piece * (2 * half) + column * half + t, i)
@@ -107,9 +108,14 @@ def _products(
         "inputs",
     )
     co, ic = te.reduce_axis((0, c_half), "co"), te.reduce_axis((0, ci), "ci")
+
+    def product(p: Expr, e: Expr, o: Expr, t: Expr, i: Expr) -> Expr:
+        block, lane = beside(s, o, i, v)
+        return te.sum(inputs[p, e, co, t, ic] * s[e, block, co, ic, lane], axis=[co, ic])
+
     return te.compute(
         (pieces, 7, o_half, half, v),
-        lambda p, e, o, t, i: te.sum(inputs[p, e, co, t, ic] * s[e, o // g, co, ic, o % g * v + i], axis=[co, ic]),
+        product,
         "products",
         attrs=rule("strassen", pieces=pieces, half=half, pixels=pixels, ob=o_half, cb=c_half, ic=c_half * ci),
     )

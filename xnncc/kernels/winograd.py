@@ -22,6 +22,7 @@ from tvm import te, tirx
 from tvm.tirx import Expr
 
 from . import rule
+from .conv2d import beside
 from .math import f32, pick
 from .spatial import Window
 
@@ -106,8 +107,8 @@ def f32_conv2d_winograd(x: te.Tensor, u: te.Tensor, b: te.Tensor, win: Window, m
 
 
 def _weight(u: te.Tensor, e: Expr, o: Expr, co: Expr, ci: Expr, i: Expr, v: int) -> Expr:
-    g = int(u.shape[-1]) // v
-    return u[e, o, co, ci, i] if g == 1 else u[e, o // g, co, ci, o % g * v + i]
+    block, lane = beside(u, o, i, v)
+    return u[e, block, co, ci, lane]
 
 
 def _rows(matrix: np.ndarray, index: Expr, d: Read) -> Expr:

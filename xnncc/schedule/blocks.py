@@ -37,6 +37,15 @@ def main_block(sch: Schedule) -> tuple[SBlockRV | None, str, dict[str, int]]:
     return None, "", {}
 
 
+def stages_of(sch: Schedule, names: Sequence[str]) -> tuple[dict[str, SBlockRV], SBlockRV]:
+    """Return the blocks of a kernel of several stages by name, and its output block; inline all that are neither."""
+    stages, out = {str(sch.get(b).name_hint): b for b in blocks_of(sch)}, output_block(sch)
+    for name, block in stages.items():
+        if name not in (*names, str(sch.get(out).name_hint)):
+            sch.compute_inline(block)
+    return stages, out
+
+
 def is_reduction(sch: Schedule, block: SBlockRV) -> bool:
     """Return whether ``block`` reduces over some axis."""
     return any(int(v.iter_type) == REDUCTION for v in sch.get(block).iter_vars)

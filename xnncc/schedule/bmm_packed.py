@@ -7,7 +7,7 @@ from math import gcd
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
-from ..ir.tiles import tiles
+from ..ir.tiles import roomy_tiles, tiles
 from ..target import Machine
 from .blocks import copy_pad, extent, fuse_all, inline_tail, pads, read_lanes, unroll_below
 
@@ -30,8 +30,7 @@ def space(n: dict[str, int], machine: Machine) -> list[Config]:
 
 def wider(n: dict[str, int], machine: Machine) -> list[Config]:
     """Return what tuning may try beside ``space``: every tile that fits or nearly fits, steps written out."""
-    roomy = replace(machine, registers=machine.registers + 2)
-    found = [Config(ob, t) for ob, _, t in tiles(n["nb"], 1, n["m"], roomy)[:10]]
+    found = [Config(ob, t) for ob, _, t in roomy_tiles(n["nb"], 1, n["m"], machine)]
     return [*found, *(replace(c, unroll=u) for c in found for u in (2, 4, 8) if n["k"] % u == 0)]
 
 

@@ -13,7 +13,7 @@ from math import ceil
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
-from ..ir.tiles import divisors, row_pieces, tiles
+from ..ir.tiles import divisors, roomy_tiles, row_pieces, tiles
 from ..target import Machine
 from .blocks import blocks_of, copy_pad, extent, inline_tail, pads, read_lanes, unroll_below
 
@@ -56,7 +56,7 @@ def wider(n: dict[str, int], machine: Machine) -> list[Config]:
     if "turns" in n:
         return _by_window_rows(n, machine)
     found = []
-    for ob, ht, wt in tiles(n["ob"], n["oh"], n["ow"], replace(machine, registers=machine.registers + 2))[:10]:
+    for ob, ht, wt in roomy_tiles(n["ob"], n["oh"], n["ow"], machine):
         passes = _in_passes(n, machine, ob, wt, most=4) if ht == 1 else []
         found += [Config(ob, ht, wt), *_in_pieces(n, machine, ob, ht, wt), *passes]
     pixels = n["oh"] * n["ow"]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
-from ..ir.tiles import cycles, divisors, tiles
+from ..ir.tiles import cycles, divisors, roomy_tiles, tiles
 from ..target import Machine
-from .blocks import blocks_of, extent, output_block, read_lanes, unroll_below, write_row_out
+from .blocks import extent, read_lanes, stages_of, unroll_below, write_row_out
 
 NAME = "winograd"
 FAR_BYTES, NEAR_BYTES, ACTIVATION_BYTES = 3.0, 16.0, 6.0  # a cycle: weights beyond L2, in L2; activations beyond L2
@@ -44,10 +44,9 @@ def space(n: dict[str, int], machine: Machine) -> list[Config]:
 
 def wider(n: dict[str, int], machine: Machine) -> list[Config]:
     """Return what tuning may try beside ``space``: every piece with every tile that fits or nearly fits."""
-    roomy = replace(machine, registers=machine.registers + 2)
     found = []
     for rows in divisors(n["th"]):
-        for ob, _, tt in tiles(n["ob"], 1, rows * n["tw"], roomy)[:10]:
+        for ob, _, tt in roomy_tiles(n["ob"], 1, rows * n["tw"], machine):
             config = Config(rows, ob, tt)
             found.append((estimate(n, machine, config), -rows, ob, config))
     ranked = [f[3] for f in sorted(found, key=lambda f: f[:3])]
@@ -68,11 +67,7 @@ def estimate(n: dict[str, int], machine: Machine, cfg: Config) -> float:
 
 def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, cfg: Config) -> None:
     """Schedule the kernel around ``block``, the products."""
-    stage = {str(sch.get(b).name_hint): b for b in blocks_of(sch)}
-    out = output_block(sch)
-    for name, b in stage.items():
-        if name not in (*STAGES, str(sch.get(out).name_hint)):
-            sch.compute_inline(b)
+    stage, out = stages_of(sch, STAGES)
     pieces, is_even = _output(sch, out, stage, n, cfg)
     _products(sch, stage["products"], pieces, cfg)
     written = sch.cache_write(stage["products"], 0, "global")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tvm.s_tir.schedule import SBlockRV, Schedule
 
-from ..ir.tiles import divisors, row_pieces, tiles
+from ..ir.tiles import divisors, roomy_tiles, row_pieces, tiles
 from ..target import Machine
 from .blocks import extent, inline_tail, read_lanes, unroll_below
 
@@ -31,8 +31,7 @@ def space(n: dict[str, int], machine: Machine) -> list[Config]:
 
 def wider(n: dict[str, int], machine: Machine) -> list[Config]:
     """Return what tuning may try beside ``space``: every tile that fits or nearly fits, passes, steps written out."""
-    roomy = replace(machine, registers=machine.registers + 2)
-    found = [Config(ob, t) for ob, _, t in tiles(n["nb"], 1, n["m"], roomy)[:10]]
+    found = [Config(ob, t) for ob, _, t in roomy_tiles(n["nb"], 1, n["m"], machine)]
     row = 4 * machine.lanes
     passes = [d for d in divisors(n["k"], 4096) if d >= 32 and d < n["k"]]
     fits = {c: [d for d in passes if c.ob * d * row <= machine.l1d_kib * 1024 * 2 // 3] for c in found}

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import Expr
 
-from ..ir.tiles import tiles
+from ..ir.tiles import roomy_tiles, tiles
 from ..target import Machine
-from .blocks import blocks_of, extent, output_block, read_lanes, unroll_below
+from .blocks import extent, read_lanes, stages_of, unroll_below
 
 NAME = "strassen"
 STAGES = ("inputs", "products", "sums")
@@ -38,18 +38,13 @@ def space(n: dict[str, int], machine: Machine) -> list[Config]:
 
 def wider(n: dict[str, int], machine: Machine) -> list[Config]:
     """Return what tuning may try beside ``space``: every tile that fits or nearly fits, channels written out."""
-    roomy = replace(machine, registers=machine.registers + 2)
-    found = [Config(ob, tt) for ob, _, tt in tiles(n["ob"], 1, n["half"], roomy)[:10]]
+    found = [Config(ob, tt) for ob, _, tt in roomy_tiles(n["ob"], 1, n["half"], machine)]
     return [*found, *(replace(c, unroll=u) for c in found for u in (2, 4) if n["ic"] // n["cb"] % u == 0)]
 
 
 def apply(sch: Schedule, block: SBlockRV, n: dict[str, int], machine: Machine, cfg: Config) -> None:
     """Schedule the kernel around ``block``, the products."""
-    stage = {str(sch.get(b).name_hint): b for b in blocks_of(sch)}
-    out = output_block(sch)
-    for name, b in stage.items():
-        if name not in (*STAGES, str(sch.get(out).name_hint)):
-            sch.compute_inline(b)
+    stage, out = stages_of(sch, STAGES)
     pieces, oo, to = _quadrants(sch, out, stage["sums"], n, machine, cfg)
     products = stage["products"]
     sch.compute_at(products, to, preserve_unit_loops=True)

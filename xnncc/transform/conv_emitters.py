@@ -30,6 +30,7 @@ def blocks_for(channels: int, lanes: int) -> int:
 
 
 def depthwise_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
+    """Each channel by its own window."""
     blocks = shape_of(source.expr)[1]
 
     def emit(p: Pending) -> relax.Expr:
@@ -52,6 +53,8 @@ def filter_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
 
 
 def first_emitter(walk: Walk, source: Value, win: Window) -> Emitter:
+    """A plain image of few channels; by lanes of a pixel where the machine multiplies by them."""
+
     def emit(p: Pending) -> relax.Expr:
         blocks = blocks_for(len(p.weights), walk.lanes)
         machine = walk.machine
@@ -146,6 +149,7 @@ def _emit_conv(
 
 
 def packed_bias(walk: Walk, bias: np.ndarray, blocks: int) -> relax.Expr:
+    """Return the bias as [blocks, v]."""
     return constant(walk.coded.follow(bias, lambda b: conv2d.pack_vector(b, walk.lanes, blocks)))
 
 

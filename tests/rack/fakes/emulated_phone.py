@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import secrets
-import select
 import signal
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from agent_process import start_agent
 from fakes.android_system import AndroidSystem
 from fakes.fake_adbd import FakeAdbd
 from fakes.sysfs import Sysfs, emulation
@@ -23,7 +23,6 @@ from xnncc.device.agent_build import agent_program
 from xnncc.target import load_target
 
 SOC = "emu9000"
-_START_SECONDS = 60.0
 
 
 class EmulatedBoard:
@@ -57,21 +56,7 @@ class EmulatedBoard:
             *emulation(self.target, self.folder / "system"), str(agent_program(self.target)), "--port", str(self.port),
             "--token-file", str(self.token_file), "--dir", str(self.jobs), "--name", self.name,
         ]  # fmt: skip
-        if self.disk_kib:
-            mount = f"mount -t tmpfs -o size={self.disk_kib}k none '{self.jobs}' && exec \"$@\""
-            argv = ["unshare", "--mount", "sh", "-c", mount, "sh", *argv]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "QEMU_"))}
-        with (self.folder / "log").open("w") as log:
-            self._process = subprocess.Popen(
-                argv, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True
-            )
-        assert self._process.stdout is not None
-        ready = select.select([self._process.stdout], [], [], _START_SECONDS)[0]
-        line = self._process.stdout.readline() if ready else ""
-        if not line.startswith("listening "):
-            self.kill()
-            raise AssertionError(f"the agent said {line!r} and {(self.folder / 'log').read_text()!r}")
-        self.port = int(line.split()[1])
+        self._process, self.port = start_agent(argv, self.folder / "log", self.jobs, self.disk_kib)
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """End the agent and all of its children, as a power cut would; or send another signal: SIGSTOP hangs it."""

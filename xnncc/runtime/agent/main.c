@@ -64,18 +64,6 @@ static void clean_folder(void) {
     if (lock >= 0) close(lock);
 }
 
-static void say_listening(uint16_t port) {
-    char line[32];
-    xnn_text text;
-    ssize_t wrote;
-    xnn_text_start(&text, line, sizeof line);
-    xnn_text_add(&text, "listening ");
-    xnn_text_add_number(&text, port);
-    xnn_text_add(&text, "\n");
-    wrote = write(1, line, text.length);
-    (void)wrote; /* whoever started it may not listen any more */
-}
-
 /* Serve the next client in a process of its own. */
 static int take_client(int listener) {
     int file = xnn_accept(listener);
@@ -119,7 +107,7 @@ int main(int argc, char **argv) {
         xnn_complain(agent.bind, "this address and port cannot be listened on");
         return 1;
     }
-    say_listening(agent.port);
+    xnn_say_port("listening", agent.port);
     for (;;) {
         struct pollfd one = {0, POLLIN, 0};
         one.fd = sessions < MOST_SESSIONS ? listener : -1;

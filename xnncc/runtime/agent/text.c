@@ -89,3 +89,16 @@ void xnn_complain(const char *what, const char *why) {
     wrote = write(2, line, text.length + 1);
     (void)wrote; /* there is nowhere else to say it */
 }
+
+void xnn_say_port(const char *what, uint16_t port) {
+    char line[32];
+    xnn_text text;
+    ssize_t wrote;
+    xnn_text_start(&text, line, sizeof line);
+    xnn_text_add(&text, what);
+    xnn_text_add(&text, " ");
+    xnn_text_add_number(&text, port);
+    xnn_text_add(&text, "\n");
+    wrote = write(1, line, text.length);
+    (void)wrote; /* whoever started it may not listen any more */
+}

@@ -33,4 +33,7 @@ int xnn_read_number(const char *text, uint64_t most, uint64_t *number);
 /* Write the text to file descriptor 2. */
 void xnn_complain(const char *what, const char *why);
 
+/* Say on stdout, in one line, that `what` is ready on a port. */
+void xnn_say_port(const char *what, uint16_t port);
+
 #endif

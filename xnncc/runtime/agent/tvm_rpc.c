@@ -174,18 +174,6 @@ static void serve_client(const struct tvm_options *options, uint64_t limit_ms) {
     close(lock);
 }
 
-static void say_port(uint16_t port) {
-    char line[32];
-    xnn_text text;
-    ssize_t wrote;
-    xnn_text_start(&text, line, sizeof line);
-    xnn_text_add(&text, "tvm-rpc ");
-    xnn_text_add_number(&text, port);
-    xnn_text_add(&text, "\n");
-    wrote = write(1, line, text.length);
-    (void)wrote; /* whoever started it may not listen any more */
-}
-
 int xnn_tvm_serve(const struct tvm_options *options) {
     xnn_tvm_tracker tracker;
     uint16_t port = options->port;
@@ -198,7 +186,7 @@ int xnn_tvm_serve(const struct tvm_options *options) {
     }
     if (options->tracker != NULL) xnn_tvm_tracker_start(&tracker, options->tracker, options->key, port);
     signal(SIGPIPE, SIG_IGN);
-    say_port(port);
+    xnn_say_port("tvm-rpc", port);
     for (;;) {
         struct pollfd one = {0, POLLIN, 0};
         uint64_t limit_ms;
