@@ -1,20 +1,23 @@
 """Engines that run the same network side by side, each in a process of its own, timed in turns.
 
-A :class:`Contender` is a child process that loads one engine, then answers each request with the median time of a
-burst of inferences. :func:`race` asks one after the other, round by round, so that a slow spell of the machine hits all
-alike; ratios are taken within a round. The child is this file run as a script:
+A :class:`Contender` is a child process that loads one engine, then answers each request with the times of a burst of
+inferences. :func:`race` asks one after the other, round by round, so that a slow spell of the machine hits all alike;
+ratios are taken within a round. The child is this file run as a script:
 ``peers.py ENGINE MODEL FEEDS THREADS WORK``.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -108,6 +111,15 @@ def _ncnn(model: Path, feeds: _Feeds, threads: int, work: Path) -> _Loaded:
     return run
 
 
+@dataclass(frozen=True)
+class Burst:
+    """Milliseconds of an inference: median and least of the clock, and processor time, all threads, of the mean."""
+
+    median: float
+    least: float
+    cpu: float
+
+
 _LOADERS = {"xnncc": _xnncc, "onnxruntime": _onnxruntime, "openvino": _openvino, "mnn": _mnn, "ncnn": _ncnn}
 _MODULES = {"mnn": "MNN"}  # where the Python module has another name
 PEERS = tuple(name for name in _LOADERS if name != "xnncc")
@@ -148,15 +160,22 @@ class Contender:
     ) -> None:
         self.close()
 
-    def time_ms(self) -> float:
-        """Median time of one inference over a burst."""
+    def burst(self) -> Burst:
+        """Run a burst of inferences."""
+        return Burst(**json.loads(self._ask("burst")))
+
+    def peak_mib(self) -> float:
+        """The largest resident memory of the process so far: Python, the engine, the network, its buffers."""
+        return float(self._ask("peak"))
+
+    def _ask(self, word: str) -> str:
         assert self._child.stdin is not None
         try:
-            self._child.stdin.write("\n")
+            self._child.stdin.write(word + "\n")
             self._child.stdin.flush()
         except BrokenPipeError:
             pass  # it died: _answer says why
-        return float(self._answer("ms"))
+        return self._answer(word)
 
     def _answer(self, word: str) -> str:
         """The rest of the next line that starts with ``word``; engines may chat on stdout before it."""
@@ -183,32 +202,51 @@ def save_feeds(feeds: _Feeds, path: Path) -> None:
     np.savez(path, **feeds)  # type: ignore[arg-type]  # no input is called allow_pickle
 
 
-def race(contenders: Mapping[str, Contender], rounds: int) -> dict[str, list[float]]:
-    """Times in ms by engine, one of each round; the order turns by one each round."""
+def race(contenders: Mapping[str, Contender], rounds: int) -> dict[str, list[Burst]]:
+    """A burst of each engine in each round; the order turns by one each round."""
     names = list(contenders)
-    times: dict[str, list[float]] = {name: [] for name in names}
+    bursts: dict[str, list[Burst]] = {name: [] for name in names}
     for turn in range(rounds):
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
-            times[name].append(contenders[name].time_ms())
-    return times
+            bursts[name].append(contenders[name].burst())
+    return bursts
 
 
-def ratio(times: Mapping[str, list[float]], peer: str, ours: str = "xnncc") -> float:
-    """Median over the rounds of the peer's time over ours: above 1, ours is faster."""
-    return statistics.median(theirs / mine for theirs, mine in zip(times[peer], times[ours], strict=True))
+@contextmanager
+def busy(loops: int) -> Iterator[None]:
+    """Keep that many processes of the machine busy."""
+    children = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
+    try:
+        yield
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
 
 
-def _burst_ms(run: _Loaded, budget_s: float = 0.4, least: int = 5, most: int = 200) -> float:
-    """Median time of at least ``least`` inferences, after one to warm up."""
+def ratio(bursts: Mapping[str, Sequence[Burst]], peer: str, ours: str = "xnncc", of: str = "median") -> float:
+    """Median over the rounds of the peer's time over ours: above 1, ours is faster. ``of``: a field of Burst."""
+    pairs = zip(bursts[peer], bursts[ours], strict=True)
+    return statistics.median(getattr(theirs, of) / getattr(mine, of) for theirs, mine in pairs)
+
+
+def _burst(run: _Loaded, budget_s: float = 0.4, least: int = 5, most: int = 200) -> Burst:
+    """Run at least ``least`` inferences, after one to warm up."""
     run()
     times: list[float] = []
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     while len(times) < least or (time.perf_counter() - start < budget_s and len(times) < most):
         before = time.perf_counter()
         run()
-        times.append(time.perf_counter() - before)
-    return 1e3 * statistics.median(times)
+        times.append(1e3 * (time.perf_counter() - before))
+    return Burst(statistics.median(times), min(times), 1e3 * (time.process_time() - cpu) / len(times))
+
+
+def _peak_mib() -> float:
+    """VmHWM counts from this program's start; getrusage's figure would begin with the parent's."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def _rms(outputs: Sequence[np.ndarray]) -> float:
@@ -218,13 +256,13 @@ def _rms(outputs: Sequence[np.ndarray]) -> float:
 
 
 def _serve(engine: str, model: Path, feeds: Path, threads: int, work: Path) -> None:
-    """Load, then answer each line of stdin with one latency."""
+    """Load, then answer each line of stdin: ``burst`` or ``peak``."""
     with np.load(feeds) as archive:
         arrays = {name: archive[name] for name in archive.files}
     run = _LOADERS[engine](model, arrays, threads, work)
     print("ready", _rms(run()), flush=True)
-    for _ in sys.stdin:
-        print(f"ms {_burst_ms(run)}", flush=True)
+    for word in map(str.strip, sys.stdin):
+        print(word, _peak_mib() if word == "peak" else json.dumps(asdict(_burst(run))), flush=True)
 
 
 if __name__ == "__main__":
