@@ -14,7 +14,8 @@ from xnncc.target import Machine, load_target
 # Machines that kernels are scheduled for. Code for both runs on any host: narrower vectors are legal everywhere.
 AVX2 = Machine(lanes=8, registers=16, fma_latency=5)
 NEON = Machine(lanes=4, registers=32)
-MACHINES = {4: NEON, 8: AVX2}
+AVX512 = Machine(lanes=16, registers=32, l2_kib=1024)
+MACHINES = {4: NEON, 8: AVX2, 16: AVX512}
 
 
 @cache

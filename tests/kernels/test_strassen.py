@@ -20,11 +20,8 @@ from xnncc.kernels.strassen import (
     transform_rows_weights,
 )
 from xnncc.schedule import RULES, main_block, schedule_kernel, schedule_of
-from xnncc.target import Machine
 
 TOLERANCE = 2e-6  # sums of up to 64 products; direct ones reach 5e-7
-AVX512 = Machine(lanes=16, registers=32, l2_kib=1024)
-ALL = {**MACHINES, 16: AVX512}
 
 
 def _sums(quadrants: list[np.ndarray]) -> np.ndarray:
@@ -63,7 +60,7 @@ def test_pointwise_convolutions(v: int, c: int, o: int, image: tuple[int, int], 
     inputs = reference_pack(x, v), _conv_sums(pack_conv_weights(w, v, o // v, v)), pack_vector(b, v, o // v)
     args = placeholders(*inputs)
     y = f32_conv2d_strassen(*args, pieces, -(-image[0] * image[1] // (2 * pieces)))
-    scheduled = schedule_kernel(kernel(*args, _relu(y) if has_tail else y), ALL[v])
+    scheduled = schedule_kernel(kernel(*args, _relu(y) if has_tail else y), MACHINES[v])
     assert scheduled.rule == "strassen" and "did not fit" not in scheduled.reason, scheduled.reason
     found = reference_unpack(run(scheduled.func, *inputs), o, *image)
     expected = reference_conv2d(x, w, b, Window(image, (1, 1), (1, 1), (0, 0, 0, 0), image))
@@ -77,7 +74,7 @@ def test_rows(v: int, m: int, k: int, n: int, pieces: int) -> None:
     x, w, b = random(1, m, k), random(2, k, n), random(3, n)
     inputs = x, _rows_sums(pack_matmul_weights(w, v)), pack_vector(b, v, n // v)
     args = placeholders(*inputs)
-    scheduled = schedule_kernel(kernel(*args, f32_gemm_strassen(*args, pieces, -(-m // (2 * pieces)))), ALL[v])
+    scheduled = schedule_kernel(kernel(*args, f32_gemm_strassen(*args, pieces, -(-m // (2 * pieces)))), MACHINES[v])
     assert scheduled.rule == "strassen" and "did not fit" not in scheduled.reason, scheduled.reason
     assert relative_error(run(scheduled.func, *inputs), reference_matmul(x, w, b)) < TOLERANCE
 

@@ -54,6 +54,12 @@ def _factor_by_lanes(sch: Schedule, block: SBlockRV, lanes: int) -> None:
     _, lane = sch.split(loops[-1], [None, width])
     factored = sch.rfactor(lane, len(loops) - 1)
     sch.annotate(factored, LANE, 1)
+    if (
+        width % 4 == 0 and width > 4
+    ):  # across the vector in two steps: a chain of 16 additions waits longer than a row takes
+        *_, across = sch.get_loops(block)
+        _, quarter = sch.split(across, [None, 4])
+        sch.annotate(sch.rfactor(quarter, len(loops) - 1), LANE, 1)
 
 
 def _vectorise(sch: Schedule, block: SBlockRV, lanes: int) -> None:
@@ -63,6 +69,9 @@ def _vectorise(sch: Schedule, block: SBlockRV, lanes: int) -> None:
         sch.reorder(loops[-1], lane)
         sch.vectorize(lane)
         sch.decompose_reduction(block, loops[-1])
-    elif not is_reduction(sch, block):
-        width = vector_width(extent(sch, loops[-1]), lanes)
+    elif not is_reduction(sch, block) and len(loops) > 1:
+        size = extent(sch, loops[-1])
+        width = vector_width(size, lanes)
+        if size > lanes and size % lanes:  # whole vectors, and the rest by itself
+            loops[-1], width = sch.loop_partition(loops[-1], [size - size % lanes, None])[0], lanes
         sch.vectorize(sch.split(loops[-1], [None, width])[1])

@@ -152,5 +152,6 @@ def softmax_handler(walk: Walk, call: tvm.ir.Call) -> Value | None:
     axis = int(call.attrs.axis)
     if x.dtype != "float32" or axis not in (-1, len(x.shape) - 1) or len(x.shape) < 2:
         return None
-    y = walk.emit(softmax.f32_softmax, walk.plain(x), hint="softmax", pattern=OPAQUE)
+    fn = lambda t: softmax.f32_softmax(t, walk.lanes)  # noqa: E731
+    y = walk.emit(fn, walk.plain(x), hint="softmax", pattern=OPAQUE)
     return Value(x.shape, expr=y, name=walk.name)
