@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from calibration_network import network, samples
 from channel_networks import ZOO, Net, op
+from tvm import relax
 
 from xnncc.compress.constants import constant_names
 from xnncc.compress.numpy_network import NumpyNetwork
@@ -81,3 +82,29 @@ def test_operands_can_be_replaced_sample_by_sample() -> None:
     (gated,) = runner.run({"x": x}, watch=watch, extra=gates)
     torch.testing.assert_close(gated[[0, 2]], plain[[0, 2]])
     torch.testing.assert_close(gated[1, 0], runner.weights["logits.1"])
+
+
+@pytest.mark.parametrize("spelling", ["x*clip(x+3)/6", "clip(x/6+.5)*x"])
+def test_hard_swish_is_one_step_however_it_is_spelt(spelling: str) -> None:
+    n = Net()
+    x, number = n.image(6, 4), lambda v: relax.const(np.array([v], "float32"))
+    if spelling.startswith("x"):
+        gate = n.emit(op.clip(n.emit(op.add(number(3), x)), 0, 6))
+        y = n.emit(op.divide(n.emit(op.multiply(x, gate)), number(6)), "y")
+    else:
+        gate = n.emit(op.clip(n.emit(op.add(n.emit(op.multiply(x, number(1 / 6))), number(0.5))), 0, 1))
+        y = n.emit(op.multiply(gate, x), "y")
+    runner = TorchNetwork(n.builder.finish([n.emit(op.negative(y), "out")]))
+    assert runner.step_names == ["y", "out"]
+    x = torch.linspace(-6, 6, 96).reshape(1, 1, 6, 4, 4)
+    torch.testing.assert_close(runner.run({"x": x})[0], -torch.nn.functional.hardswish(x))
+
+
+def test_what_is_no_hard_swish_or_is_read_within_stays_as_it_is() -> None:
+    n = Net()
+    x, number = n.image(6, 4), lambda v: relax.const(np.array([v], "float32"))
+    gate = n.emit(op.clip(n.emit(op.add(x, number(3)), "t"), 0, 6), "u")
+    y = n.emit(op.divide(n.emit(op.multiply(x, gate), "v"), number(6)), "y")
+    z = n.emit(op.divide(n.emit(op.multiply(x, n.emit(op.clip(x, 0, 6), "c")), "d"), number(6)), "z")
+    runner = TorchNetwork(n.builder.finish([n.emit(op.add(n.emit(op.add(y, z), "sum"), gate), "out")]))
+    assert runner.step_names == ["t", "u", "v", "y", "c", "d", "z", "sum", "out"]
