@@ -88,6 +88,18 @@ def _say(text: str, done: int, total: int) -> None:
         print(f"  {text} {done}/{total}", file=sys.stderr, flush=True)
 
 
+def record(row: dict[str, Any], store: Path) -> list[dict[str, Any]]:
+    """Write ``row`` among those in ``store``, in the place of its like; returns all. Other runs may add theirs."""
+    rows = json.loads(store.read_text()) if store.exists() else []
+    rows = sorted([r for r in rows if _key(r) != _key(row)] + [row], key=_key)
+    store.write_text(json.dumps(rows, indent=1) + "\n")
+    return rows
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[k] for k in ("network", "recipe", "seed"))
+
+
 def table(rows: list[dict[str, Any]]) -> str:
     """Return rows and their means as a Markdown table."""
     lines = ["| network | recipe | seed | bytes | ratio | test | base |", "|---|---|---|---|---|---|---|"]
@@ -115,18 +127,11 @@ def main(argv: list[str] | None = None) -> int:
     import torch
 
     torch.set_num_threads(options.threads)
-    store = options.out / "lenet.json"
-    rows = json.loads(store.read_text()) if store.exists() else []
+    rows: list[dict[str, Any]] = []
     for network in options.network or NETWORKS:
         for recipe in options.recipe or RECIPES:
             for seed in options.seed or (0, 1, 2):
-                row = squeeze(network, recipe, seed, options.work, options.out)
-                key = [row[k] for k in ("network", "recipe", "seed")]
-                rows = sorted(
-                    [r for r in rows if [r[k] for k in ("network", "recipe", "seed")] != key] + [row],
-                    key=lambda r: (r["network"], r["recipe"], r["seed"]),
-                )
-                store.write_text(json.dumps(rows, indent=1) + "\n")
+                rows = record(squeeze(network, recipe, seed, options.work, options.out), options.out / "lenet.json")
     print(table(rows))
     return 0
 

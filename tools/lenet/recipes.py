@@ -22,7 +22,7 @@ MAX: dict[str, tuple[tuple[str, ...], tuple[float, ...], int]] = {
 DEEP_COMPRESSION: dict[str, dict[str, Any]] = {
     "lenet": {
         "densities": ("conv1*=0.66", "conv2*=0.12", "ip1*=0.08", "logits*=0.19"), "lr": 0.02,
-        "epochs": 2, "last_epochs": 6, "value_epochs": 2,
+        "epochs": 2, "last_epochs": 12, "value_epochs": 2,
     },
     "lenet-300-100": {
         "densities": ("ip1*=0.08", "ip2*=0.09", "logits*=0.26"), "lr": 0.05, "batch": 128, "bits": 6,
