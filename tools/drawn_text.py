@@ -19,7 +19,7 @@ _FONTS = Path("/usr/share/fonts/truetype")
 _DEJAVU = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif", "DejaVuSerif-Bold", "DejaVuSansMono", "DejaVuSansMono-Bold")
 _CHINESE = _FONTS / "wqy" / "wqy-microhei.ttc"
 SCRIPTS = ("latin", "random", "chinese")
-SEEDS = {"calib": 7, "train": 100_000, "select": 2_000, "test": 1_000}
+SEEDS = {"calib": 7, "train": 100_000, "select": 2_000, "test": 31_000}
 LINE_PX = (48, 480)  # what the recogniser sees: height, width
 PAGE_PX = 480
 
@@ -76,10 +76,14 @@ def _worn(picture: Image.Image, rng: random.Random) -> Image.Image:
     return Image.fromarray((255 - pixels if rng.random() < 0.3 else pixels).astype(np.uint8))
 
 
-def line_input(picture: Image.Image) -> np.ndarray:
-    """Return [3, 48, 480] float32: BGR -1..1, the line scaled to 48 rows and padded with zeros at the right."""
-    height, width = LINE_PX
-    scaled = min(width, -(-height * picture.width // picture.height))
+def scaled_width(picture: Image.Image) -> int:
+    """Return how many columns a line takes when it is scaled to 48 rows."""
+    return -(-LINE_PX[0] * picture.width // picture.height)
+
+
+def line_input(picture: Image.Image, width: int = LINE_PX[1]) -> np.ndarray:
+    """Return [3, 48, width] float32: BGR -1..1, the line scaled to 48 rows and padded with zeros at the right."""
+    height, scaled = LINE_PX[0], min(width, scaled_width(picture))
     pixels = np.asarray(picture.resize((scaled, height), Image.Resampling.BILINEAR), np.float32)
     x = np.zeros((3, height, width), np.float32)
     x[:, :, :scaled] = pixels[:, :, ::-1].transpose(2, 0, 1) / 127.5 - 1
@@ -88,25 +92,28 @@ def line_input(picture: Image.Image) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Lines:
-    """``texts`` and their pictures as inputs [M, 3, 48, 480]."""
+    """``texts`` and their pictures as inputs [M, 3, 48, width]."""
 
     texts: tuple[str, ...]
     inputs: np.ndarray
 
 
-def lines(script: str, seed: int, count: int = 0, letters: int = 0, noisy: bool = False) -> Lines:
-    """Return ``count`` lines, or as many as it takes for ``letters`` characters (spaces aside)."""
+def lines(
+    script: str, seed: int, count: int = 0, letters: int = 0, noisy: bool = False, width: int = LINE_PX[1]
+) -> Lines:
+    """Return ``count`` lines, or as many as it takes for ``letters`` characters (spaces aside); none is too wide."""
     rng, texts, inputs = random.Random(f"{script} {seed}"), [], []
     while len(texts) < count or sum(len(text.replace(" ", "")) for text in texts) < letters:
         text, picture = draw_line(rng, script, noisy=noisy)
-        texts.append(text)
-        inputs.append(line_input(picture))
+        if scaled_width(picture) <= width:
+            texts.append(text)
+            inputs.append(line_input(picture, width))
     return Lines(tuple(texts), np.stack(inputs))
 
 
-def mixed_lines(seed: int, counts: dict[str, int], noisy: bool = True) -> Lines:
+def mixed_lines(seed: int, counts: dict[str, int], noisy: bool = True, width: int = LINE_PX[1]) -> Lines:
     """Return lines of several scripts, shuffled."""
-    parts = [lines(script, seed, count, noisy=noisy) for script, count in counts.items()]
+    parts = [lines(script, seed, count, noisy=noisy, width=width) for script, count in counts.items()]
     order = np.random.default_rng(seed).permutation(sum(len(part.texts) for part in parts))
     texts = [text for part in parts for text in part.texts]
     return Lines(tuple(texts[i] for i in order), np.concatenate([part.inputs for part in parts])[order])
