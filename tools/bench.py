@@ -164,12 +164,12 @@ def with_table(text: str, name: str, table: str) -> str:
     Raises:
         ValueError: there is no such place.
     """
-    begin, end = f"<!-- bench {name} -->\n", "\n<!-- /bench -->"
+    begin, end = f"<!-- bench {name} -->\n", "<!-- /bench -->"
     before, found, rest = text.partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
         raise ValueError(f"no place for the table: the file has no line '{begin.strip()}' with an end")
-    return before + begin + table + end + after
+    return f"{before}{begin}{table}\n{end}{after}"
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
@@ -196,6 +196,8 @@ def main(argv: list[str] | None = None) -> int:
 
     options = _options(argv)
     known = [*BENCH_MODELS, *REAL_MODELS]
+    if options.write:  # an unknown name is said now, not after the race
+        with_table(README.read_text(encoding="utf-8"), options.write, "")
     peers = options.peers.split(",") if options.peers else installed(options.peer_python)
     if options.list:
         print(f"networks: {', '.join(known)}\npeers: {', '.join(PEERS)}; installed: {', '.join(peers)}")
@@ -218,11 +220,11 @@ def main(argv: list[str] | None = None) -> int:
         for reason in results[-1]["failed"].values():
             print(f"bench: {name}: {reason}", file=sys.stderr)
     print(summary(results))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     if options.write:
         text = with_table(README.read_text(encoding="utf-8"), options.write, markdown(results, peers))
         README.write_text(text, encoding="utf-8")
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     return 1 if failures else 0
 
 

@@ -30,5 +30,6 @@ def test_table_takes_the_place_of_the_one_of_its_name() -> None:
     text = "x\n<!-- bench a -->\nold\n<!-- /bench -->\ny\n<!-- bench b -->\nkept\n<!-- /bench -->\n"
     want = "x\n<!-- bench a -->\nnew\n<!-- /bench -->\ny\n<!-- bench b -->\nkept\n<!-- /bench -->\n"
     assert with_table(text, "a", "new") == want
+    assert with_table("<!-- bench a -->\n<!-- /bench -->\n", "a", "new") == "<!-- bench a -->\nnew\n<!-- /bench -->\n"
     with pytest.raises(ValueError, match="bench c"):
         with_table(text, "c", "new")
