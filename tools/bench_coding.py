@@ -34,6 +34,7 @@ from xnncc.ir.placement import CodedTable  # noqa: E402
 from xnncc.pack.coding import encode_blob  # noqa: E402
 from xnncc.pack.coding.coders import CODERS, encode_stream  # noqa: E402
 from xnncc.pack.coding.layout import record_of  # noqa: E402
+from xnncc.pack.coding.turn import turning_pays  # noqa: E402
 
 LARGE = 16_000  # weights from which the range coder must not be above the static entropy
 LANES, RUNS = 8, 5
@@ -49,10 +50,9 @@ def synthetic(density: float, rows: int, columns: int) -> np.ndarray:
     return (kept * sizes * rng.choice([-1, 1], (rows, columns))).astype(np.int32)
 
 
-def stored(tensor: CodedTensor) -> np.ndarray:
+def stored(tensor: CodedTensor, coder: str = "range") -> np.ndarray:
     """Return the integers that a stream holds, [rows, columns]: those of a codebook count from the most frequent."""
-    record = record_of(tensor, 0)
-    return (tensor.integers.reshape(record.view) - np.int32(record.centre)).astype(np.int32)
+    return record_of(tensor, 0, turning_pays(tensor, (coder,))).plain(tensor.integers)
 
 
 def entropy_bytes(weights: np.ndarray) -> float:
@@ -85,7 +85,7 @@ def measure(name: str, tensor: CodedTensor, program: Path, folder: Path) -> dict
         (folder / "blob").write_bytes(array.tobytes())
         command = [program, folder / "coded", folder / "blob", str(RUNS)]
         seconds = float(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout)
-        (stream, _) = encode_stream([stored(tensor)], (coder,))
+        (stream, _) = encode_stream([stored(tensor, coder)], (coder,))
         row[coder] = {"bytes": len(stream.data), "mweights_per_s": round(tensor.size / seconds / 1e6, 1)}
     return row
 

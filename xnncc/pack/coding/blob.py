@@ -13,6 +13,7 @@ from xnncc.ir.placement import Dim, Placement
 from xnncc.pack.coding.code import decode, encode_with_sizes
 from xnncc.pack.coding.coders import CODERS
 from xnncc.pack.coding.layout import put_number, take_number
+from xnncc.pack.coding.turn import turned, turning_pays
 from xnncc.pack.layout import aligned
 
 MAX_DIMS = 24
@@ -31,6 +32,12 @@ def encode_blob(
     weights: bytes | memoryview, placements: Sequence[Placement], coders: Collection[str] = CODERS
 ) -> CodedBlob:
     """Return ``weights`` with the tensors of ``placements``, which do not overlap, coded and all else as it is."""
+    paying = [_best_way(placement, coders) for placement in placements]
+    ways = [placements] if all(a is b for a, b in zip(paying, placements, strict=True)) else [placements, paying]
+    return min((_encoded(weights, way, coders) for way in ways), key=lambda blob: len(blob.data))
+
+
+def _encoded(weights: bytes | memoryview, placements: Sequence[Placement], coders: Collection[str]) -> CodedBlob:
     # A runtime wants tensors in the order of their streams, the largest stream last.
     order = sorted(range(len(placements)), key=lambda i: placements[i].tensor.size)
     number = {i: n for n, i in enumerate(order, 1)}
@@ -62,6 +69,11 @@ def encode_blob(
         tuple(encoded.sizes[n] for n in places),
         tuple(encoded.coders[n] for n in places),
     )
+
+
+def _best_way(placement: Placement, coders: Collection[str]) -> Placement:
+    way = turned(placement) if turning_pays(placement.tensor, coders) else None
+    return way or placement
 
 
 def decode_blob(data: bytes, size: int) -> bytes:

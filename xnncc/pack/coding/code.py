@@ -15,6 +15,7 @@ from xnncc.ir.coded import CodedTensor
 from xnncc.pack.coding import layout
 from xnncc.pack.coding.coders import CODERS, decode_stream, encode_stream, may_try_all
 from xnncc.pack.coding.layout import Record, Stream, record_of, tensor_of
+from xnncc.pack.coding.turn import turning_pays
 
 LARGE = (1 << 62, 1 << 16, 1 << 13)  # weights from which a tensor has a stream of its own; the smallest result wins
 PARALLEL = LARGE[1:]  # the same where streams are decoded in parallel
@@ -31,7 +32,8 @@ class Encoded:
 
 
 def encode(tensors: Sequence[CodedTensor], coders: Collection[str] = CODERS, parallel: bool = False) -> bytes:
-    """Return ``tensors`` coded in as few bytes as ``coders`` can; ``parallel``: large tensors in streams apart."""
+    """Return ``tensors`` coded in as few bytes as ``coders`` can; ``parallel``: for a runtime, which has large tensors
+    in streams apart and none turned."""
     return encode_with_sizes(tensors, coders, parallel).data
 
 
@@ -39,18 +41,21 @@ def encode_with_sizes(
     tensors: Sequence[CodedTensor], coders: Collection[str] = CODERS, parallel: bool = False
 ) -> Encoded:
     """Return what ``encode`` does, and what of it belongs to which tensor."""
-    tried: dict[tuple[int, ...], tuple[Stream, list[int]]] = {}
+    tried: dict[tuple[tuple[int, bool], ...], tuple[Stream, list[int]]] = {}
     best: Encoded | None = None
     limits: tuple[int, ...] = PARALLEL if parallel else LARGE
     limits = limits if may_try_all(sum(tensor.size for tensor in tensors)) else PARALLEL[:1]
-    groupings = {_groups(tensors, large): None for large in limits}
-    for groups in groupings:
-        for group in groups:
-            if group not in tried:
-                tried[group] = encode_stream([_plain(tensors[i]) for i in group], coders)
-        made = _assemble(tensors, groups, [tried[group] for group in groups])
-        if best is None or len(made.data) < len(best.data):
-            best = made
+    plain = tuple(False for _ in tensors)
+    paying = plain if parallel else tuple(turning_pays(tensor, coders) for tensor in tensors)
+    for turns in dict.fromkeys((plain, paying)):  # what pays alone need not pay in a stream with others
+        for groups in dict.fromkeys(_groups(tensors, large) for large in limits):
+            keys = [tuple((i, turns[i]) for i in group) for group in groups]
+            for key in keys:
+                if key not in tried:
+                    tried[key] = encode_stream([_plain(tensors[i], is_turned) for i, is_turned in key], coders)
+            made = _assemble(tensors, turns, groups, [tried[key] for key in keys])
+            if best is None or len(made.data) < len(best.data):
+                best = made
     assert best is not None
     return best
 
@@ -76,17 +81,19 @@ def _groups(tensors: Sequence[CodedTensor], large: int) -> tuple[tuple[int, ...]
     return (*((small,) if small else ()), *alone)
 
 
-def _plain(tensor: CodedTensor) -> np.ndarray:
+def _plain(tensor: CodedTensor, is_turned: bool) -> np.ndarray:
     """Return the integers that a stream holds, [rows, columns]."""
-    record = record_of(tensor, 0)
-    return (tensor.integers.reshape(record.view) - np.int32(record.centre)).astype(np.int32)
+    return record_of(tensor, 0, is_turned).plain(tensor.integers)
 
 
 def _assemble(
-    tensors: Sequence[CodedTensor], groups: tuple[tuple[int, ...], ...], coded: list[tuple[Stream, list[int]]]
+    tensors: Sequence[CodedTensor],
+    turns: Sequence[bool],
+    groups: tuple[tuple[int, ...], ...],
+    coded: list[tuple[Stream, list[int]]],
 ) -> Encoded:
     stream_of = {i: number for number, group in enumerate(groups) for i in group}
-    records: list[Record] = [record_of(tensor, stream_of[i]) for i, tensor in enumerate(tensors)]
+    records: list[Record] = [record_of(tensor, stream_of[i], turns[i]) for i, tensor in enumerate(tensors)]
     streams = [stream for stream, _ in coded]
     sizes = [len(layout.write([record], [])) - len(layout.write([], [])) for record in records]
     for group, (_, ends) in zip(groups, coded, strict=True):

@@ -23,6 +23,7 @@ MAX_TENSORS, MAX_RANK, MAX_WEIGHTS = 1 << 20, 8, (1 << 31) - 1
 ONE_STEP, STEPS, CODEBOOK = 0, 1, 2  # what integers stand for
 _HALF = 4  # the table is float16
 _FLAG_BITS = 3  # kind and _HALF; the rank is above
+_TURNED = 128  # the stream has the matrix turned; not in packages
 
 
 class EndOfStream(Exception):
@@ -49,11 +50,18 @@ class Record:
     axis: int = 0
     centre: int = 0
     stream: int = 0
+    is_turned: bool = False
 
     @property
     def view(self) -> tuple[int, int]:
         """The tensor as coders see it: rows and columns."""
-        return view_of(self.shape)
+        rows, columns = view_of(self.shape)
+        return (columns, rows) if self.is_turned else (rows, columns)
+
+    def plain(self, integers: np.ndarray) -> np.ndarray:
+        """Return what the stream holds of the tensor's ``integers``, int32 [rows, columns]."""
+        matrix = integers.reshape(view_of(self.shape)) - np.int32(self.centre)
+        return np.ascontiguousarray(matrix.T if self.is_turned else matrix, np.int32)
 
 
 def view_of(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -64,13 +72,13 @@ def view_of(shape: tuple[int, ...]) -> tuple[int, int]:
     return (dims[0], prod(dims[1:])) if len(dims) > 1 else (1, prod(dims))
 
 
-def record_of(tensor: CodedTensor, stream: int) -> Record:
+def record_of(tensor: CodedTensor, stream: int, is_turned: bool = False) -> Record:
     """Return the record of ``tensor``; indices into a codebook count from the most frequent one."""
     if tensor.codebook is not None:
         centre = int(np.bincount(tensor.integers.reshape(-1), minlength=1).argmax())
-        return Record(tensor.shape, CODEBOOK, tensor.codebook, 0, centre, stream)
+        return Record(tensor.shape, CODEBOOK, tensor.codebook, 0, centre, stream, is_turned)
     kind = ONE_STEP if len(tensor.table) == 1 else STEPS
-    return Record(tensor.shape, kind, tensor.table, tensor.axis if kind == STEPS else 0, 0, stream)
+    return Record(tensor.shape, kind, tensor.table, tensor.axis if kind == STEPS else 0, 0, stream, is_turned)
 
 
 def tensor_of(record: Record, integers: np.ndarray) -> CodedTensor:
@@ -78,7 +86,8 @@ def tensor_of(record: Record, integers: np.ndarray) -> CodedTensor:
 
     Raises: BadPackage when they are not what the record allows.
     """
-    values = integers.astype(np.int64).reshape(record.shape) + record.centre
+    matrix = integers.T if record.is_turned else integers
+    values = matrix.astype(np.int64).reshape(record.shape) + record.centre
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     if record.kind == CODEBOOK:
         if low < 0 or high >= max(len(record.table), 1):
@@ -117,7 +126,8 @@ def put_number(out: bytearray, number: int) -> None:
 def _put_record(out: bytearray, record: Record) -> None:
     half = record.table.astype(np.float16)
     is_half = np.array_equal(half.astype(np.float32).view(np.uint32), record.table.view(np.uint32))
-    out.append(record.kind | (_HALF if is_half else 0) | len(record.shape) << _FLAG_BITS)
+    turned = _TURNED if record.is_turned else 0
+    out.append(record.kind | (_HALF if is_half else 0) | len(record.shape) << _FLAG_BITS | turned)
     for dim in record.shape:
         put_number(out, dim)
     if record.kind == STEPS:
@@ -190,7 +200,7 @@ def take_number(byte: Callable[[], int], most: int) -> int:
 def _record(reader: _Reader, streams: int) -> Record:
     stream = reader.number(streams - 1) if streams > 1 else 0
     flags = reader.byte()
-    kind, rank = flags & 3, flags >> _FLAG_BITS
+    kind, rank = flags & 3, (flags & ~_TURNED) >> _FLAG_BITS
     if kind > CODEBOOK or rank > MAX_RANK or not streams:
         _refuse("a tensor is malformed")
     shape = tuple(reader.number(MAX_WEIGHTS) for _ in range(rank))
@@ -208,7 +218,7 @@ def _record(reader: _Reader, streams: int) -> Record:
     table = np.frombuffer(reader.bytes(width * count), dtype).astype(np.float32)
     if not np.all(np.isfinite(table)):
         _refuse("a step is not finite")
-    return Record(shape, kind, table, axis, centre, stream)
+    return Record(shape, kind, table, axis, centre, stream, bool(flags & _TURNED))
 
 
 def _refuse(why: str) -> NoReturn:
